@@ -1,0 +1,39 @@
+# `make test` and `make reproduce` set up everything they need in .venv, then do their job.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: test reproduce setup lint types bench format clean
+
+test: setup lint types
+	$(BIN)/python -m pytest -n 2
+
+reproduce: setup
+	$(BIN)/lieattn verify
+
+setup: $(VENV)/.installed
+
+# Reinstalled when the requirements change, not on every call.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Against kornia, pypose, jaxlie and scipy; installs them into the same environment.
+bench: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+	$(BIN)/python benchmarks/lie_ops.py
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,83 @@
+"""The linear part SO(n), shared by SO(n) itself, SE(n) and, up to a factor, Sim(n)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Generator, Tensor
+
+from . import _rotations, _validate
+from ._semidirect import Semidirect
+from ._small import eye_like, mul
+from .base import Block, Group, _Device
+
+
+class Rotations(Group):
+    """SO(n): what n = 2 and n = 3 share."""
+
+    def __init__(self, name: str, n: int) -> None:
+        self.name = name
+        self.n = self.matrix_size = n
+        self.blocks = (Block("rotation", n * (n - 1) // 2),)
+
+    def inverse(self, g: Tensor) -> Tensor:
+        return _validate.poses(self, g).mT
+
+    def _log(self, g: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+        return self._log_excess(g, g - eye_like(g))
+
+    def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+        return self._log_excess(mul(a.mT, b), mul(a.mT, b - a))
+
+    @abstractmethod
+    def _log_excess(self, g: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
+        """Coordinates and validity of the logarithm of g = I + e, e exact."""
+
+    def _margin(self, g: Tensor, chart: str) -> Tensor:
+        return _rotations.margin(g)
+
+    def random(
+        self,
+        *batch: int,
+        generator: Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: _Device = None,
+    ) -> Tensor:
+        """Haar-distributed rotations."""
+        return _rotations.haar(self.n, *batch, generator=generator, dtype=dtype, device=device)
+
+    def project(self, g: Tensor) -> Tensor:
+        """Nearest rotation in the Frobenius norm, reflections included."""
+        return _rotations.nearest_rotation(_validate.poses(self, g))
+
+    def _defect(self, g: Tensor) -> list[tuple[Tensor, float, str]]:
+        return _rotations.defects(g)
+
+
+class RigidMotions(Semidirect):
+    """SE(n): what n = 2 and n = 3 share."""
+
+    def __init__(self, name: str, n: int) -> None:
+        super().__init__(name, n, (Block("rotation", n * (n - 1) // 2),))
+
+    def _linear_inverse(self, a: Tensor) -> Tensor:
+        return a.mT
+
+    def _linear_margin(self, a: Tensor, chart: str) -> Tensor:
+        return _rotations.margin(a)
+
+    def _linear_project(self, a: Tensor) -> Tensor:
+        return _rotations.nearest_rotation(a)
+
+    def _linear_random(
+        self,
+        *batch: int,
+        generator: Generator | None,
+        dtype: torch.dtype | None,
+        device: _Device,
+    ) -> Tensor:
+        return _rotations.haar(self.n, *batch, generator=generator, dtype=dtype, device=device)
+
+    def _linear_defect(self, a: Tensor) -> list[tuple[Tensor, float, str]]:
+        return _rotations.defects(a)

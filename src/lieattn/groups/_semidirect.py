@@ -1,0 +1,160 @@
+"""L x R^n, a linear group acting on space, written once for SE(n), Sim(n) and Aff(n)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+import torch
+from torch import Generator, Tensor
+
+from . import _validate
+from ._bases import affine_generators
+from ._small import eye_like, homogeneous, mul, mul_vec
+from .base import Block, Group, _Device
+
+
+class Semidirect(Group):
+    """Poses `[[A, t], [0, 1]]` with A in a group L of n x n matrices.
+
+    A subclass gives L: its exponential, logarithm, inverse, projection and random elements.
+    """
+
+    def __init__(self, name: str, n: int, linear_blocks: tuple[Block, ...]) -> None:
+        self.name = name
+        self.n = n
+        self.matrix_size = n + 1
+        self.blocks = (Block("translation", n), *linear_blocks)
+
+    def _generators(self) -> Tensor:
+        return affine_generators(self.n, self.blocks)
+
+    # ---- what a subclass says about L --------------------------------------------------------
+
+    @abstractmethod
+    def _exp_parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """A `[..., n, n]` and t `[..., n]` of the exponential of coordinates `[..., dim]`."""
+
+    @abstractmethod
+    def _log_parts(self, a: Tensor, e: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+        """Coordinates and validity of the logarithm of (a, t), a = I + e."""
+
+    @abstractmethod
+    def _linear_inverse(self, a: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _linear_margin(self, a: Tensor, chart: str) -> Tensor: ...
+
+    @abstractmethod
+    def _linear_project(self, a: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _linear_random(
+        self,
+        *batch: int,
+        generator: Generator | None,
+        dtype: torch.dtype | None,
+        device: _Device,
+    ) -> Tensor: ...
+
+    @abstractmethod
+    def _linear_defect(self, a: Tensor) -> list[tuple[Tensor, float, str]]: ...
+
+    # ---- what follows ------------------------------------------------------------------------
+
+    def linear(self, g: Tensor) -> Tensor:
+        """Linear part A, `[..., n, n]`."""
+        return g[..., : self.n, : self.n]
+
+    def translation(self, g: Tensor) -> Tensor:
+        """Translation t, `[..., n]`."""
+        return g[..., : self.n, self.n]
+
+    def from_parts(self, linear: Tensor, translation: Tensor) -> Tensor:
+        """Poses from a linear part `[..., n, n]` and a translation `[..., n]`."""
+        what = f"{self} linear part"
+        if isinstance(linear, Tensor) and linear.shape[-2:] != (self.n, self.n):
+            raise ValueError(
+                f"{what} must have shape [..., {self.n}, {self.n}], got {list(linear.shape)}."
+            )
+        _validate.vectors(translation, self.n, f"{self} translation")
+        return homogeneous(_validate.tensor(linear, what), translation.to(linear.dtype))
+
+    def from_matrix(self, matrix: Tensor) -> Tensor:
+        """Poses from `[..., n, n+1]` matrices (the last row added) or from full ones."""
+        if isinstance(matrix, Tensor) and matrix.shape[-2:] == (self.n, self.n + 1):
+            return self.from_parts(matrix[..., : self.n], matrix[..., self.n])
+        return _validate.poses(self, matrix)
+
+    def inverse(self, g: Tensor) -> Tensor:
+        _validate.poses(self, g)
+        a = self._linear_inverse(self.linear(g))
+        return homogeneous(a, -mul_vec(a, self.translation(g)))
+
+    def compose(self, a: Tensor, b: Tensor) -> Tensor:
+        linear = mul(self.linear(a), self.linear(b))
+        t = mul_vec(self.linear(a), self.translation(b)) + self.translation(a)
+        return homogeneous(linear, t)
+
+    def relative(self, a: Tensor, b: Tensor) -> Tensor:
+        _validate.poses(self, a)
+        _validate.poses(self, b)
+        linear, _, t = self._relative_parts(a, b)
+        return homogeneous(linear, t)
+
+    def _relative_parts(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """A_a^-1 A_b, A_a^-1 (A_b - A_a) and A_a^-1 (t_b - t_a): differences first, no loss."""
+        inverse = self._linear_inverse(self.linear(a))
+        A, B = self.linear(a), self.linear(b)
+        t = mul_vec(inverse, self.translation(b) - self.translation(a))
+        return mul(inverse, B), mul(inverse, B - A), t
+
+    def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+        return self._chart_log(chart, *self._relative_parts(a, b))
+
+    def _exp(self, x: Tensor) -> Tensor:
+        return homogeneous(*self._exp_parts(x))
+
+    def _log(self, g: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+        a = self.linear(g)
+        return self._chart_log(chart, a, a - eye_like(a), self.translation(g))
+
+    def _chart_log(self, chart: str, a: Tensor, e: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+        # On SE(n) and Sim(n) the polar chart is the principal one; Aff(n) overrides this.
+        return self._log_parts(a, e, t)
+
+    def _margin(self, g: Tensor, chart: str) -> Tensor:
+        return self._linear_margin(self.linear(g), chart)
+
+    def project(self, g: Tensor) -> Tensor:
+        """Nearest element: the linear part is projected, the translation kept."""
+        _validate.poses(self, g)
+        return homogeneous(self._linear_project(self.linear(g)), self.translation(g))
+
+    def random(
+        self,
+        *batch: int,
+        generator: Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: _Device = None,
+    ) -> Tensor:
+        """Random poses: rotation Haar, translation standard normal (see the group for the rest)."""
+        a = self._linear_random(*batch, generator=generator, dtype=dtype, device=device)
+        t = torch.randn(*batch, self.n, generator=generator, dtype=dtype, device=device)
+        return homogeneous(a, t)
+
+    def _defect(self, g: Tensor) -> list[tuple[Tensor, float, str]]:
+        last = torch.zeros(self.n + 1, dtype=g.dtype, device=g.device)
+        last[-1] = 1
+        off = (g[..., self.n, :] - last).abs().amax(-1)
+        text = (
+            "its last row misses (0, ..., 0, 1) by {by}. {group}.project(g) resets it; poses that "
+            "act on row vectors need .mT first."
+        )
+        return [(off, 0.0, text), *self._linear_defect(self.linear(g))]
+
+    def _shape_hint(self, g: Tensor) -> str:
+        if g.shape[-2:] == (self.n, self.n + 1):
+            return f"For [..., {self.n}, {self.n + 1}] matrices use {self.name}.from_matrix(poses)."
+        if g.shape[-2:] == (self.n, self.n):
+            return f"For a linear part and a translation use {self.name}.from_parts(A, t)."
+        return ""

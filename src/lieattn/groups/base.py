@@ -1,0 +1,277 @@
+"""What a token is: the `Group` interface, algebra blocks, and the registry of groups."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+
+import torch
+from torch import Generator, Tensor
+
+from . import _validate
+from ._small import mul
+
+CHARTS = ("principal", "polar")
+PARITY_NAME = "parity"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One O(n)-irreducible piece of a Lie algebra: a name and the number of its coordinates."""
+
+    name: str
+    dim: int
+
+
+PARITY = Block(PARITY_NAME, 1)
+
+
+class Group(ABC):
+    r"""A matrix Lie group. Stateless: poses are plain tensors `[..., m, m]`.
+
+    Algebra coordinates `[..., dim]` are taken in a Frobenius-orthonormal basis ordered by block
+    (translation, rotation, scale, shear), Section 2.2 of the paper: a rotation coordinate is
+    $\sqrt 2$ times the angle. `to_physical` and `from_physical` convert at the edge.
+
+    A subclass sets the five attributes below and implements `_generators`, `_exp`, `_log`,
+    `_margin`, `inverse`, `random`, `project` and `_defect`; everything else follows.
+    """
+
+    name: str
+    n: int  # dimension of the space the group acts on
+    matrix_size: int  # m
+    blocks: tuple[Block, ...]
+
+    # ---- description -------------------------------------------------------------------------
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the algebra, the number of coordinates of `log`."""
+        return sum(block.dim for block in self.blocks)
+
+    def __str__(self) -> str:
+        head = self.name.rstrip("0123456789")
+        return f"{head}({self.name[len(head) :]})" if head != self.name else self.name
+
+    def __repr__(self) -> str:
+        return f"lieattn.{self.name}"
+
+    def __reduce__(self) -> tuple[Callable[[str], Group], tuple[str]]:
+        # A group is its name: copying or pickling a model must not copy the group.
+        return get_group, (self.name,)
+
+    @abstractmethod
+    def _generators(self) -> Tensor:
+        """Orthonormal basis `[dim, m, m]` in float64, ordered by block."""
+
+    @cached_property
+    def _generators64(self) -> Tensor:
+        return self._generators()
+
+    def basis(self, *, dtype: torch.dtype | None = None, device: _Device = None) -> Tensor:
+        """Frobenius-orthonormal basis of the algebra, `[dim, m, m]`."""
+        return self._generators64.to(dtype=dtype or torch.get_default_dtype(), device=device)
+
+    def chart_blocks(self, chart: str = "principal") -> tuple[Block, ...]:
+        """Blocks of the coordinates that `log(g, chart)` returns."""
+        self._require_chart(chart)
+        return self.blocks
+
+    def _require_chart(self, chart: str) -> None:
+        if chart not in CHARTS:
+            raise ValueError(f"unknown chart {chart!r}; {self} knows {', '.join(CHARTS)}.")
+
+    # ---- group operations --------------------------------------------------------------------
+
+    def identity(
+        self, *batch: int, dtype: torch.dtype | None = None, device: _Device = None
+    ) -> Tensor:
+        """Identity elements, `[*batch, m, m]`."""
+        m = self.matrix_size
+        return torch.eye(m, dtype=dtype, device=device).expand(*batch, m, m).clone()
+
+    @abstractmethod
+    def random(
+        self,
+        *batch: int,
+        generator: Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: _Device = None,
+    ) -> Tensor:
+        """Random elements `[*batch, m, m]`, Haar-distributed on the compact part."""
+
+    def compose(self, a: Tensor, b: Tensor) -> Tensor:
+        """Product `a b`; batch shapes broadcast."""
+        return mul(_validate.poses(self, a), _validate.poses(self, b))
+
+    @abstractmethod
+    def inverse(self, g: Tensor) -> Tensor:
+        """Inverse, `[..., m, m]`."""
+
+    def relative(self, a: Tensor, b: Tensor) -> Tensor:
+        """Relative pose `a^-1 b`; the same for `(c a, c b)` whatever the `c` of the group."""
+        return mul(self.inverse(a), _validate.poses(self, b))
+
+    # ---- exponential and logarithm -----------------------------------------------------------
+
+    def exp(self, x: Tensor, chart: str = "principal") -> Tensor:
+        """Exponential of coordinates `[..., dim]`, `[..., m, m]`.
+
+        `chart="polar"` is the inverse of `log(g, chart="polar")` instead (see `Aff2`).
+        """
+        self._require_chart(chart)
+        return self._exp(_validate.coordinates(self, x))
+
+    def log(self, g: Tensor, chart: str = "principal") -> Tensor:
+        """Coordinates of the logarithm, `[..., dim]`; NaN where `g` has no principal logarithm.
+
+        At an exact half turn of SO(n), SE(n) and Sim(n) one of the two valid values comes back.
+        """
+        self._require_chart(chart)
+        w, valid = self._log(_validate.poses(self, g), chart)
+        return torch.where(valid[..., None], w, torch.nan)
+
+    def log_relative(self, a: Tensor, b: Tensor, chart: str = "principal") -> Tensor:
+        """`log(a^-1 b)`, exact to the last bit also where `a` and `b` nearly coincide."""
+        w, valid = self.relation(a, b, chart)
+        return torch.where(valid[..., None], w, torch.nan)
+
+    def relation(self, a: Tensor, b: Tensor, chart: str = "principal") -> tuple[Tensor, Tensor]:
+        """`log(a^-1 b)` and where it exists; zero, with zero gradient, where it does not."""
+        self._require_chart(chart)
+        _validate.poses(self, a, "left poses")
+        _validate.poses(self, b, "right poses")
+        w, valid = self._log_relative(a, b, chart)
+        return torch.where(valid[..., None], w, 0), valid
+
+    @abstractmethod
+    def _exp(self, x: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _log(self, g: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+        """Coordinates and validity of log(g) in a chart.
+
+        Where a pose has no logarithm the coordinates are finite, arbitrary, and have finite
+        gradients.
+        """
+
+    @abstractmethod
+    def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+        """Coordinates and validity of log(a^-1 b), formed from b - a where that cancels."""
+
+    def in_chart(self, g: Tensor, margin: float = 0.0, chart: str = "principal") -> Tensor:
+        """True where every eigenvalue of `g` keeps its argument below pi - margin, `[...]`.
+
+        The logarithm is unique and smooth there. An exact half turn is not in the chart. In the
+        polar chart of Aff(n) the argument is that of the rotation factor.
+        """
+        self._require_chart(chart)
+        return self._margin(_validate.poses(self, g), chart) > margin
+
+    @abstractmethod
+    def _margin(self, g: Tensor, chart: str) -> Tensor:
+        """Angle in radians by which the eigenvalues stay clear of the negative axis, `[...]`."""
+
+    # ---- algebra -----------------------------------------------------------------------------
+
+    def hat(self, x: Tensor) -> Tensor:
+        """Algebra matrix `[..., m, m]` of coordinates `[..., dim]`."""
+        # A sum of products, not einsum: autocast would run einsum in bfloat16.
+        basis = self.basis(dtype=x.dtype, device=x.device)
+        return (x[..., None, None] * basis).sum(-3)
+
+    def vee(self, X: Tensor) -> Tensor:
+        """Coordinates `[..., dim]` of an algebra matrix: the inverse of `hat`."""
+        basis = self.basis(dtype=X.dtype, device=X.device)
+        return (X[..., None, :, :] * basis).sum((-2, -1))
+
+    def bracket(self, x: Tensor, y: Tensor) -> Tensor:
+        """Lie bracket [x, y] in coordinates, `[..., dim]`."""
+        X, Y = self.hat(x), self.hat(y)
+        return self.vee(mul(X, Y) - mul(Y, X))
+
+    def adjoint(self, g: Tensor) -> Tensor:
+        """Ad_g in coordinates, `[..., dim, dim]`: `vee(g hat(x) g^-1) = adjoint(g) x`."""
+        basis = self.basis(dtype=g.dtype, device=g.device)
+        moved = mul(mul(g[..., None, :, :], basis), self.inverse(g)[..., None, :, :])
+        return self.vee(moved).mT
+
+    def block_sq_norms(self, x: Tensor) -> Tensor:
+        """Squared norm of each block of coordinates, `[..., K]`.
+
+        Coordinates of the polar chart of Aff(n), one longer, have one block more.
+        """
+        sizes = [block.dim for block in self._blocks_of(x)]
+        return torch.stack([part.square().sum(-1) for part in x.split(sizes, dim=-1)], dim=-1)
+
+    def to_physical(self, x: Tensor) -> Tensor:
+        """Orthonormal to physical coordinates: angles in radians, scale as a logarithm."""
+        return x * self._physical(x)
+
+    def from_physical(self, x: Tensor) -> Tensor:
+        """Physical to orthonormal coordinates, the inverse of `to_physical`."""
+        return x / self._physical(x)
+
+    def _physical(self, x: Tensor) -> Tensor:
+        factor = {"rotation": 1 / sqrt(2), "scale": 1 / sqrt(self.n), "shear": 1 / sqrt(2)}
+        factors = [factor.get(b.name, 1.0) for b in self._blocks_of(x) for _ in range(b.dim)]
+        return torch.tensor(factors, dtype=x.dtype, device=x.device)
+
+    def _blocks_of(self, x: Tensor) -> tuple[Block, ...]:
+        if x.shape[-1:] == (self.dim,):
+            return self.blocks
+        polar = self.chart_blocks("polar")
+        if x.shape[-1:] == (sum(b.dim for b in polar),):
+            return polar
+        raise ValueError(
+            f"{self} coordinates must have shape [..., {self.dim}], got {list(x.shape)}."
+        )
+
+    def _shape_hint(self, g: Tensor) -> str:
+        """What to say to someone who passed poses of another shape."""
+        return ""
+
+    # ---- checks ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def project(self, g: Tensor) -> Tensor:
+        """Nearest element of the group, for matrices that have drifted off it."""
+
+    @abstractmethod
+    def _defect(self, g: Tensor) -> list[tuple[Tensor, float, str]]:
+        """(how far off `[...]`, tolerance, what is wrong and what mends it), one per condition."""
+
+    def check(self, g: Tensor, *, name: str = "poses") -> Tensor:
+        """Return `g` if every element is on the group, else raise ValueError.
+
+        The message names the first offending batch index, by how much it misses and what mends
+        it. Values are read, so this synchronises a GPU: call it at the edge, not in a hot loop.
+        """
+        return _validate.check(self, g, name)
+
+
+_Device = torch.device | str | None
+_REGISTRY: dict[str, Group] = {}
+
+
+def register(group: Group) -> Group:
+    """Make a group known by name to `get_group`, `groups` and the shared tests."""
+    _REGISTRY[group.name] = group
+    return group
+
+
+def get_group(name: str) -> Group:
+    """Group of the given name, such as "SE3" or "SE(3)"."""
+    key = str(name).replace("(", "").replace(")", "")
+    for known, group in _REGISTRY.items():
+        if known.lower() == key.lower():
+            return group
+    raise ValueError(f"unknown group {name!r}; known are {', '.join(_REGISTRY)}.")
+
+
+def groups() -> dict[str, Group]:
+    """All registered groups, name -> Group."""
+    return dict(_REGISTRY)
