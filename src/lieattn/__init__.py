@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from . import groups
 from ._version import __version__
 from .groups import (
     SE2,
@@ -21,8 +20,10 @@ from .groups import (
 )
 from .relations import Relations, relations
 
-if TYPE_CHECKING:  # at run time the package itself is callable
-    from .groups.base import groups  # type: ignore[assignment]
+if TYPE_CHECKING:
+    from .groups.base import groups
+else:
+    from . import groups  # the package itself, which answers a call with the registry
 
 __all__ = [
     "SE2",

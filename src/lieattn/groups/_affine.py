@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from . import _expm, _gl2, _gl3, _polar, _rotations, _validate
 from ._bases import rotation_generators, scale_generator, shear_generators
 from ._semidirect import Semidirect
-from ._small import homogeneous, inverse, linear_map
+from ._small import accurate_inverse, homogeneous, linear_map, widen
 from .base import PARITY, Block, _Device
 
 
@@ -56,7 +56,8 @@ class Affine(Semidirect):
         """
         if chart != "polar":
             return super().exp(x, chart)
-        _validate.coordinates(self, x, (self.dim, self.dim + 1))
+        dtype = _validate.coordinates(self, x, (self.dim, self.dim + 1)).dtype
+        x = widen(x)
         n, r = self.n, self.blocks[1].dim
         parity = x[..., self.dim] if x.shape[-1] > self.dim else torch.zeros_like(x[..., 0])
         shear = torch.nn.functional.pad(x[..., n + r + 1 : self.dim], (r + 1, 0))
@@ -67,7 +68,22 @@ class Affine(Semidirect):
             S=self._to_matrix(shear),
             parity=parity,
         )
-        return homogeneous(*_polar.exp(coordinates))
+        return homogeneous(*_polar.exp(coordinates)).to(dtype)
+
+    # float32 poses pass through float64: singular values a factor 1e4 apart are all there in the
+    # matrix, but not in the products that the polar factors are made of.
+
+    def _log(self, g: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+        if chart == "principal":
+            return super()._log(g, chart)
+        w, valid = super()._log(widen(g), chart)
+        return w.to(g.dtype), valid
+
+    def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+        if chart == "principal":
+            return super()._log_relative(a, b, chart)
+        w, valid = super()._log_relative(widen(a), widen(b), chart)
+        return w.to(torch.promote_types(a.dtype, b.dtype)), valid
 
     def _chart_log(self, chart: str, a: Tensor, e: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
         if chart == "principal":
@@ -89,7 +105,7 @@ class Affine(Semidirect):
         return linear_map(X.flatten(-2), basis.mT)
 
     def _linear_inverse(self, a: Tensor) -> Tensor:
-        return inverse(a)
+        return accurate_inverse(widen(a)).to(a.dtype)
 
     def _linear_margin(self, a: Tensor, chart: str) -> Tensor:
         if chart == "polar":

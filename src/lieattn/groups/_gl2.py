@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ._series import exp_pair, half_coth_coefficients, log_coefficient
-from ._small import difference_of_products, mul_vec
+from ._small import accurate_adjugate, difference_of_products, mul_vec
 
 # Halvings before the series of V^-1: |log A| <= 64 reaches the series below |x| = 1/2.
 _HALVINGS = 7
@@ -27,7 +27,7 @@ def split(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def determinant(a: Tensor) -> Tensor:
     """Determinant `[...]`, exact to the last bit also for nearly singular matrices."""
-    return difference_of_products(a[..., 0, 0], a[..., 1, 1], a[..., 0, 1], a[..., 1, 0])
+    return accurate_adjugate(a)[1]
 
 
 def exp(X: Tensor) -> Tensor:

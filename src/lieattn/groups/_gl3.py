@@ -20,7 +20,7 @@ from torch import Tensor
 
 from . import _gl2
 from ._quadrature import gauss_legendre
-from ._small import adjugate, cross, eye_like, inverse, mul, mul_vec, trace
+from ._small import adjugate, cross, eye_like, inverse, mul, mul_vec, trace, widen
 
 # Square roots and Gauss-Legendre nodes: full precision for |log A| up to 60, in float32 up to 40.
 ROOTS = {torch.float32: 6, torch.float64: 8}
@@ -59,7 +59,7 @@ def log(a: Tensor, e: Tensor, t: Tensor) -> Log:
 
 def margin(a: Tensor) -> Tensor:
     """Angle between the eigenvalues and the negative real axis; <= 0 when one lies on it."""
-    return _margin(_deflate(_widen(a))).to(a.dtype)
+    return _margin(_deflate(widen(a.detach()))).to(a.dtype)
 
 
 # ---- the root and its derivative -------------------------------------------------------------
@@ -183,14 +183,6 @@ class _Root(NamedTuple):
         return mul(mul(self.Q, Z), self.Q)
 
 
-def _widen(a: Tensor) -> Tensor:
-    """float64 for the deflation of float32 input, where the device has it: values only, no grad.
-
-    Chart membership is then that of the given matrix, not of one within its rounding.
-    """
-    return a.detach() if a.device.type == "mps" else a.detach().double()
-
-
 def _deflate(a: Tensor) -> _Deflated:
     """Split off the best isolated real eigenvalue of a 3x3 matrix by one Householder reflection.
 
@@ -266,9 +258,10 @@ _Invariants = tuple[Tensor, Tensor, Tensor]  # sqrt(lam), trace and determinant 
 def _first_root(a: Tensor) -> tuple[_Root, _Invariants, Tensor]:
     """Principal root of A in deflated form, backward stable up to the cut; identity off the chart.
 
-    Also its invariants, and where A is on the chart.
+    Also its invariants, and where A is on the chart. The deflation runs in float64: membership is
+    then that of the given matrix, not of one within float32 rounding of it.
     """
-    d = _deflate(_widen(a))
+    d = _deflate(widen(a.detach()))
     valid = _margin(d) > 0
     m, N, q = _gl2.split(d.B)
     root_det = _gl2.determinant(d.B).clamp_min(0).sqrt()

@@ -18,8 +18,18 @@ import torch
 from torch import Tensor
 
 from . import _expm, _gl2, _gl3, _rotations
+from ._series import log_coefficient
 from ._similarity import generator_matrix, inverse_left_jacobian, left_jacobian
-from ._small import adjugate, eye_like, inverse, mul, mul_vec, trace
+from ._small import (
+    accurate_adjugate,
+    accurate_inverse,
+    adjugate,
+    eye_like,
+    inverse,
+    mul,
+    mul_vec,
+    trace,
+)
 
 
 class Polar(NamedTuple):
@@ -34,7 +44,7 @@ class Polar(NamedTuple):
 
 def log(a: Tensor, e: Tensor, t: Tensor) -> tuple[Polar, Tensor]:
     """Polar coordinates of (a, t), a = I + e, and where a is invertible."""
-    det = adjugate(a)[1]
+    det = accurate_adjugate(a)[1]
     valid = det.isfinite() & (det != 0) & t.isfinite().all(-1)
     negative = valid & (det < 0)
     eye = eye_like(a)
@@ -49,11 +59,13 @@ def log(a: Tensor, e: Tensor, t: Tensor) -> tuple[Polar, Tensor]:
     s = _log_det(a, e) / a.shape[-1]
     # Excess of P / e^s over the identity, each part small where P is near the identity.
     excess = (P_excess - s.expm1()[..., None, None] * eye) * (-s).exp()[..., None, None]
-    X, y = _stretch_log(eye + excess, excess, t)
-    rest = trace(X) / a.shape[-1]
+    if a.shape[-1] == 2:
+        S0, y = _planar_stretch_log(excess, t)
+    else:
+        P_inverse = mul(_rotation(omega), accurate_inverse(a)) * s.exp()[..., None, None]
+        S0, y = _stretch_log(excess, P_inverse, t)
     half = _rotation(omega / 2)
-    S = mul(mul(half.mT, X - rest[..., None, None] * eye), half)
-    s = s + rest
+    S = mul(mul(half.mT, S0), half)
     return Polar(inverse_left_jacobian(omega, s, y), omega, s, S, negative.to(a.dtype)), valid
 
 
@@ -95,22 +107,21 @@ def _rotation_and_stretch(a: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     eye = eye_like(a)
     if a.shape[-1] == 2:
         theta = _rotations.angle(a, e)
-        R = _rotations.planar(theta)
-        R_even = -2 * (theta / 2).sin().square()[..., None, None] * eye
-        omega = theta[..., None]
-    else:
-        R = _rotations.polar_rotation(a)
-        # skew(e) = skew(P R): solve for the skew part of R, whose even part is of second order.
-        M = mul(a, R.mT)
-        P = (M + M.mT) / 2
-        R_even = (R + R.mT) / 2 - eye
-        right = _rotations.axial(e) - _rotations.axial(mul(P, R_even))
-        odd = mul_vec(inverse(trace(P)[..., None, None] * eye - P), right)
-        w, v = _rotations.quaternion(R, 2 * odd)
-        omega = _rotations.rotation_vector(w, v)
-        R_even = 2 * (v[..., :, None] * v[..., None, :] - v.square().sum(-1)[..., None, None] * eye)
+        moved = mul(e, _rotations.planar(theta).mT)
+        even = -2 * (theta / 2).sin().square()[..., None, None] * eye
+        return theta[..., None], even + (moved + moved.mT) / 2
+    R = _rotations.polar_rotation(a)
+    M = mul(a, R.mT)
+    P = (M + M.mT) / 2
+    near = (e.abs().amax((-2, -1)) < 0.25)[..., None]
+    # skew(e) = skew(P R): solve for the skew part of R, whose even part is of second order.
+    right = _rotations.axial(e) - _rotations.axial(mul(P, (R + R.mT) / 2 - eye))
+    odd = mul_vec(inverse(trace(P)[..., None, None] * eye - P), right)
+    w, v = _rotations.quaternion(R, torch.where(near, 2 * odd, _rotations.axial(R)))
+    even = 2 * (v[..., :, None] * v[..., None, :] - v.square().sum(-1)[..., None, None] * eye)
     moved = mul(e, R.mT)
-    return omega, R_even + (moved + moved.mT) / 2
+    excess = torch.where(near[..., None], even + (moved + moved.mT) / 2, P - eye)
+    return _rotations.rotation_vector(w, v), excess
 
 
 def _log_det(a: Tensor, e: Tensor) -> Tensor:
@@ -119,13 +130,35 @@ def _log_det(a: Tensor, e: Tensor) -> Tensor:
     near = e.abs().amax((-2, -1)) < 0.1
     adj, det_e = adjugate(torch.where(near[..., None, None], e, 0))
     excess = trace(torch.where(near[..., None, None], e, 0)) + trace(adj) + det_e
-    far = torch.where(near, 1, adjugate(a)[1]).log()
+    far = torch.where(near, 1, accurate_adjugate(a)[1]).log()
     return torch.where(near, excess.log1p(), far)
 
 
-def _stretch_log(P: Tensor, excess: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
-    if P.shape[-1] == 2:
-        X, _ = _gl2.log(P, excess)
-        return X, _gl2.inverse_left_jacobian(X, t)
+def _planar_stretch_log(excess: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+    """S0 = log P and V(S0)^-1 t for 2x2 P = I + excess of determinant 1.
+
+    The larger eigenvalue decides: that the determinant is 1 gives the smaller one for free.
+    """
+    _, N, q = _gl2.split(excess)
+    S0 = log_coefficient((1 + q).sqrt(), q, torch.ones_like(q))[..., None, None] * N
+    return S0, _gl2.inverse_left_jacobian(S0, t)
+
+
+def _stretch_log(excess: Tensor, P_inverse: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
+    """S0 = log P and V(S0)^-1 t for symmetric positive 3x3 P = I + excess of determinant 1.
+
+    Small eigenvalues of P carry the rounding of the large ones. In P^-1 they are the large ones:
+    its logarithm corrects the value at that end of the spectrum (the gradient needs no correction).
+    """
+    eye = eye_like(excess)
+    P = eye + excess
     X, u, _ = _gl3.log(P, excess, t)
-    return X, u
+    with torch.no_grad():
+        P_inverse = (P_inverse + P_inverse.mT) / 2
+        back = _gl3.log(P_inverse, P_inverse - eye, mul_vec(P_inverse, t))
+        ratio = (P.square().sum((-2, -1)) / P_inverse.square().sum((-2, -1))).sqrt()
+        lower = mul(P_inverse, inverse(P / ratio[..., None, None] + P_inverse))
+        gap = mul(lower, X + back.X)
+        X_correction, u_correction = -(gap + gap.mT) / 2, mul_vec(lower, back.u - u)
+    X, u = X + X_correction, u + u_correction
+    return X - trace(X)[..., None, None] / 3 * eye, u

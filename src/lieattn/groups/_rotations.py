@@ -50,9 +50,13 @@ def quaternion(a: Tensor, twice_axial: Tensor) -> tuple[Tensor, Tensor]:
     low, best_low = torch.maximum(ww, xx), torch.where((ww >= xx)[..., None], *columns[:2])
     high, best_high = torch.maximum(yy, zz), torch.where((yy >= zz)[..., None], *columns[2:])
     q = torch.where((low >= high)[..., None], best_low, best_high)
-    q = q / q.square().sum(-1, keepdim=True).sqrt()
-    q = torch.where(q[..., :1] < 0, -q, q)
-    return q[..., 0], q[..., 1:]
+    # Next to a half turn w comes from all three skew entries, not from the pivot's alone.
+    pivot, v = torch.maximum(low, high), q[..., 1:]
+    turned = pivot > ww
+    square = torch.where(turned, v.square().sum(-1), 1)
+    w = torch.where(turned, pivot * (twice_axial * v).sum(-1) / square, ww)
+    scale = torch.where(w < 0, -1, 1) / (w.square() + v.square().sum(-1)).sqrt()
+    return w * scale, v * scale[..., None]
 
 
 def rotation_vector(w: Tensor, v: Tensor) -> Tensor:

@@ -52,6 +52,11 @@ def trace(a: Tensor) -> Tensor:
     return a.diagonal(dim1=-2, dim2=-1).sum(-1)
 
 
+def widen(a: Tensor) -> Tensor:
+    """In float64 where the device has it: for what the working precision cannot hold."""
+    return a if a.device.type == "mps" else a.double()
+
+
 def eye_like(a: Tensor) -> Tensor:
     return torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
 
@@ -101,3 +106,27 @@ def _difference_error(a: Tensor, b: Tensor, difference: Tensor) -> Tensor:
 def _high_half(a: Tensor) -> Tensor:
     scaled = a * (4097.0 if a.dtype == torch.float32 else 134217729.0)
     return scaled - (scaled - a)
+
+
+def accurate_inverse(a: Tensor) -> Tensor:
+    """Inverse of 2x2 or 3x3 matrices whose cofactors are exact to the last bit.
+
+    What error is left is that of the determinant, one factor common to all entries. For O(N) work
+    such as inverting the poses of a set; `inverse` is for O(N^2) work.
+    """
+    adj, det = accurate_adjugate(a)
+    return adj / det[..., None, None]
+
+
+def accurate_adjugate(a: Tensor) -> tuple[Tensor, Tensor]:
+    """Adjugate exact to the last bit, and a determinant good to eps times the condition number."""
+    if a.shape[-1] == 2:
+        adj, _ = adjugate(a)
+        det = difference_of_products(a[..., 0, 0], a[..., 1, 1], a[..., 0, 1], a[..., 1, 0])
+        return adj, det
+    # Row i of the cofactor matrix is the cross product of the two other rows.
+    one, two = a.roll(-1, -2), a.roll(-2, -2)
+    cofactors = difference_of_products(
+        one.roll(-1, -1), two.roll(-2, -1), one.roll(-2, -1), two.roll(-1, -1)
+    )
+    return cofactors.mT, (a * cofactors)[..., 0, :].sum(-1)

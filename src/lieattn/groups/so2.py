@@ -14,6 +14,7 @@ from ._rigid import Rotations
 class _SO2(Rotations):
     r"""Rotations `[..., 2, 2]`; one coordinate, $\sqrt 2$ times the angle.
 
+    >>> import torch
     >>> from lieattn import SO2
     >>> quarter = SO2.from_angle(torch.tensor(torch.pi / 2))
     >>> SO2.to_physical(SO2.log(quarter))

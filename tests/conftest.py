@@ -1,0 +1,35 @@
+"""Groups and dtypes that every shared test runs over; a registered group joins by itself."""
+
+import pytest
+import torch
+
+import lieattn
+from algebras import GENERIC
+from lieattn import Group, matrix_group
+
+torch.set_num_threads(1)  # two workers share two cores
+
+_GENERIC = {name: matrix_group(name, basis) for name, basis in GENERIC.items()}
+ALL_GROUPS = {**lieattn.groups(), **_GENERIC}
+
+
+@pytest.fixture(params=list(lieattn.groups()))
+def group(request: pytest.FixtureRequest) -> Group:
+    """Each registered group."""
+    return lieattn.get_group(request.param)
+
+
+@pytest.fixture(params=list(ALL_GROUPS))
+def any_group(request: pytest.FixtureRequest) -> Group:
+    """Each registered group, and the groups known by their generators alone."""
+    return ALL_GROUPS[request.param]
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["float32", "float64"])
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    return request.param
+
+
+@pytest.fixture
+def generator() -> torch.Generator:
+    return torch.Generator().manual_seed(20260214)
