@@ -68,7 +68,7 @@ def sample_coordinates(
     """
     x = torch.randn(*batch, group.dim, generator=generator, dtype=dtype)
     size = torch.linalg.matrix_norm(group.hat(x), ord=2)
-    target = (torch.pi - 0.1) * torch.rand(*batch, generator=generator, dtype=dtype)
+    target = (torch.pi - 0.1) * torch.rand(batch, generator=generator, dtype=dtype)
     return x * (target / size)[..., None]
 
 

@@ -14,6 +14,7 @@ from ._small import accurate_adjugate, difference_of_products, mul_vec
 
 # Halvings before the series of V^-1: |log A| <= 64 reaches the series below |x| = 1/2.
 _HALVINGS = 7
+_NEAR = 0.25  # below it `a - I` is exact where `a` is rounded
 
 
 def split(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -42,7 +43,10 @@ def log(a: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     valid = margin(a) > 0
     e = torch.where(valid[..., None, None], e, 0)
     a = torch.where(valid[..., None, None], a, torch.eye(2, dtype=a.dtype, device=a.device))
-    m, N, q = split(a)
+    m, _, _ = split(a)
+    # The traceless part from whichever of a and e = a - I has not lost digits to the other.
+    near = e.abs().amax((-2, -1), keepdim=True) < _NEAR
+    _, N, q = split(torch.where(near, e, a))
     half_log, det = half_log_det(a, e)
     return _ring(half_log, log_coefficient(m, q, det), N), valid
 
@@ -51,7 +55,7 @@ def half_log_det(a: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     det = determinant(a)
     # Near the identity det - 1 comes from e, which has not lost its digits to the 1.
     excess = e[..., 0, 0] + e[..., 1, 1] + e[..., 0, 0] * e[..., 1, 1] - e[..., 0, 1] * e[..., 1, 0]
-    near = e.abs().amax((-2, -1)) < 0.25
+    near = e.abs().amax((-2, -1)) < _NEAR
     far_log = torch.where(near, 1, det).log()
     return torch.where(near, torch.where(near, excess, 0).log1p(), far_log) / 2, det
 

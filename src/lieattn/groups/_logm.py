@@ -108,11 +108,17 @@ class _Half(torch.autograd.Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
         ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         (half,) = ctx.saved_tensors
         return _sylvester(half.mT + eye_like(half), grads[0]), None
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
+        (half,) = ctx.saved_tensors
+        return _sylvester(half + eye_like(half), tangents[0])
 
 
 def _sylvester(S: Tensor, G: Tensor) -> Tensor:

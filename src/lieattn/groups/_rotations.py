@@ -176,7 +176,7 @@ def haar(
 ) -> Tensor:
     """Uniformly distributed rotations, `[*batch, n, n]`."""
     if n == 2:
-        turn = torch.rand(*batch, generator=generator, dtype=dtype, device=device)
+        turn = torch.rand(batch, generator=generator, dtype=dtype, device=device)
         return planar((2 * turn - 1) * torch.pi)
     q = torch.randn(*batch, 4, generator=generator, dtype=dtype, device=device)
     return matrix_from_quaternion(q[..., 0], q[..., 1:])

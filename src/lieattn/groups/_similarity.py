@@ -52,7 +52,7 @@ class Similarities(Semidirect):
         device: _Device,
     ) -> Tensor:
         R = _rotations.haar(self.n, *batch, generator=generator, dtype=dtype, device=device)
-        log_scale = torch.randn(*batch, generator=generator, dtype=dtype, device=device) / 2
+        log_scale = torch.randn(batch, generator=generator, dtype=dtype, device=device) / 2
         return R * log_scale.exp()[..., None, None]
 
     def _linear_defect(self, a: Tensor) -> list[tuple[Tensor, float, str]]:
