@@ -2,10 +2,8 @@
 
     python benchmarks/lie_ops.py [--pairs 1_000_000] [--repeats 5] [--write]
 
-One core for everybody: the process is pinned to one before any library starts its threads. Times
-are CPU time of the process, the least of repetitions that go round robin (A, B, C, A, B, C, ...),
-so that a slow spell of the machine hits all alike; compilation is not counted. Every peer starts
-from its own representation (quaternion and translation), lieattn from 4x4 matrices.
+The process is pinned to one core before any library starts its threads, so everybody has one.
+Repetitions go round robin (A, B, C, A, B, C, ...): a slow spell of the machine hits all alike.
 """
 
 from __future__ import annotations
@@ -26,31 +24,31 @@ from typing import Any
 
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-# XLA sizes its thread pool by the affinity too; the flags are for systems that have none.
+# On one core XLA has no choice; the flags ask the same of it where no core can be set.
 os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
 
-import torch  # noqa: E402
-from torch import Tensor  # noqa: E402
-from torch._dynamo.exc import TorchDynamoException  # noqa: E402
+import torch
+from torch import Tensor
+from torch._dynamo.exc import TorchDynamoException
 
-from lieattn import SE3, Aff3, relations  # noqa: E402
+from lieattn import SE3, Aff3, relations
 
 INSTALL = "pip install -c constraints.txt -e '.[bench]'"
 OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "lie_ops.md"
 PACKAGES = ("lieattn", "torch", "kornia", "pypose", "jaxlie", "jax", "scipy", "mpmath")
 PAIRS, AFFINE = "SE(3) log(gᵢ⁻¹gⱼ), float32", "Aff(3) log"
 AFFINE_MATRICES, SCIPY_MATRICES, EXACT_MATRICES = 100_000, 300, 200
-LEGEND = """\
-Times are microseconds of CPU for one pair or matrix on one core, the least of {repeats} rounds in
-which all take turns; compilation is not counted, nor is the peers' conversion from matrices.
-"time / reference" is relative to jaxlie on SE(3) and to scipy on Aff(3), forward / forward and
-backward. Errors are the worst found. SE(3): relative error of log(exp(x)) against x, poses rounded
-to float32, and the largest entry of d log(exp(x))/dx - I, over {pairs:,} samples with angles
-log-uniform in [1e-8, pi - 1e-3]. Aff(3): relative error against mpmath with 60 digits on
-{exact} matrices exp(X), |X| in [1, 2]; times are for batches of {affine:,}, scipy's for {scipy}."""
+LEGEND = f"""\
+Microseconds of CPU time a pair or matrix on one core, the least of {{repeats}} rounds in which all
+take turns, without compilation. Peers start from their own quaternions, lieattn from matrices. The
+reference is jaxlie for SE(3), scipy for Aff(3): forward / forward and backward. Errors are the
+worst. SE(3): relative error of log(exp(x)), pose rounded to float32, and largest entry of
+d log(exp(x))/dx - I, over {{pairs:,}} x with angles log-uniform in [1e-8, pi - 1e-3]. Aff(3):
+relative error against mpmath with 60 digits on {EXACT_MATRICES} matrices exp(X), |X| in [1, 2];
+timed in a batch of {AFFINE_MATRICES:,}, scipy's loop on {SCIPY_MATRICES}."""
 
 Function = Callable[..., Any]
-# One graph for the sizes at hand: sizes left open would be slower, and jit does not leave them.
+# Sizes are fixed, as under jax.jit; torch would leave them open from the second one on.
 COMPILE: Function = partial(torch.compile, fullgraph=True, dynamic=False)
 
 
@@ -64,51 +62,42 @@ HEADER = """\
 | operation | library | forward, µs | forward + backward, µs | time / reference \
 | error, linear part | error, translation | error, gradient |
 |---|---|---:|---:|---:|---:|---:|---:|"""
+TIMES, ERRORS = ("forward", "backward"), ("linear", "translation", "gradient")
 
 
 @dataclass
 class Row:
-    """One line: microseconds an element and worst errors. What was not measured is absent."""
+    """One line of the table; what was not measured is absent from `figures`."""
 
     operation: str
     library: str
     note: str = ""  # stands in the place of the times
-    times: dict[str, float] = field(default_factory=dict)  # "forward", "gradient"
-    errors: dict[str, float] = field(default_factory=dict)  # "linear", "translation", "gradient"
+    size: int = 1  # elements a call
+    calls: dict[str, Callable[[], Any]] = field(default_factory=dict)  # by TIMES
+    figures: dict[str, float] = field(default_factory=dict)  # by TIMES, in us, and ERRORS
 
     def line(self, rows: list[Row]) -> str:
         reference = "scipy" if self.operation.startswith(AFFINE) else "jaxlie"
-        base = next((row.times for row in rows if row.library.startswith(reference)), {})
-        ratios = (f"{self.times[k] / base[k]:.2g}" for k in self.times if k in base)
-        times = [
-            f"{self.times[k]:.3g}" if k in self.times else "—" for k in ("forward", "gradient")
-        ]
+        base = next((row.figures for row in rows if row.library.startswith(reference)), {})
+        own = self.figures
+        ratios = (f"{own[k] / base[k]:.2g}" for k in TIMES if k in own and k in base)
+        times = [f"{own[k]:.{3 if own[k] < 1000 else 4}g}" if k in own else "—" for k in TIMES]
+        errors = (f"{own[k]:.1e}" if k in own else "—" for k in ERRORS)
         times[0] = self.note or times[0]
-        kinds = ("linear", "translation", "gradient")
-        errors = (f"{self.errors[k]:.1e}" if k in self.errors else "—" for k in kinds)
         cells = (self.operation, self.library, *times, " / ".join(ratios) or "—", *errors)
         return f"| {' | '.join(cells)} |"
 
 
-@dataclass
-class Task:
-    """What is timed: a call on `size` elements, entered as `kind` into a row."""
-
-    row: Row
-    kind: str
-    call: Callable[[], Any]
-    size: int
-
-
-def round_robin(tasks: list[Task], repeats: int) -> None:
-    """Enter the least time of each task; one round of all of them, then the next."""
+def round_robin(rows: list[Row], repeats: int) -> None:
+    """Time the calls of all rows in one round, then in the next; keep the least of each."""
     for turn in range(repeats):
-        say(f"{tasks[0].row.operation}, {tasks[0].kind}: round {turn + 1} of {repeats}")
-        for task in tasks:
-            start = time.process_time()
-            task.call()
-            spent = (time.process_time() - start) / task.size * 1e6
-            task.row.times[task.kind] = min(spent, task.row.times.get(task.kind, math.inf))
+        say(f"{rows[0].operation}: round {turn + 1} of {repeats}")
+        for row in rows:
+            for kind, call in row.calls.items():
+                start = time.process_time()
+                call()
+                spent = (time.process_time() - start) / row.size * 1e6
+                row.figures[kind] = min(spent, row.figures.get(kind, math.inf))
 
 
 # ---- libraries with an SE(3) logarithm -------------------------------------------------------
@@ -149,13 +138,14 @@ def torch_library(
 
 
 def lieattn_libraries(name: str, log: Function) -> Iterator[Library]:
-    def exp(x: Tensor) -> Tensor:
-        return SE3.exp(SE3.from_physical(x))
-
     for how, compiler in (("eager", None), ("torch.compile", COMPILE)):
-        library = torch_library(f"{name}, {how}", Tensor.float, log, exp, compiler)
+        library = torch_library(f"{name}, {how}", Tensor.float, log, physical_exp, compiler)
         library.scale = SE3.to_physical(torch.ones(6, dtype=torch.float64))
         yield library
+
+
+def physical_exp(x: Tensor) -> Tensor:
+    return SE3.exp(SE3.from_physical(x))
 
 
 def kornia_libraries() -> Iterator[Library]:
@@ -170,22 +160,20 @@ def kornia_libraries() -> Iterator[Library]:
 
     yield torch_library("kornia, eager", _wxyz_t, log, exp)
     # Not fullgraph: torch.compile has to break the graph of Se3.inverse.
-    yield torch_library(
-        "kornia, torch.compile", _wxyz_t, log, exp, partial(COMPILE, fullgraph=False)
-    )
+    compiler = partial(COMPILE, fullgraph=False)
+    yield torch_library("kornia, torch.compile", _wxyz_t, log, exp, compiler)
 
 
 def pypose_libraries() -> Iterator[Library]:
     import pypose
 
-    def log(a: Tensor, b: Tensor) -> Tensor:
-        return (pypose.SE3(a).Inv() @ pypose.SE3(b)).Log().tensor()
-
-    def exp(x: Tensor) -> Tensor:
-        return pypose.se3(x).Exp().tensor()
-
     # Eager only: torch.compile cannot trace its tensor class, with or without fullgraph.
-    yield torch_library("pypose, eager", _t_xyzw, log, exp)
+    yield torch_library(
+        "pypose, eager",
+        _t_xyzw,
+        lambda a, b: (pypose.SE3(a).Inv() @ pypose.SE3(b)).Log().tensor(),
+        lambda x: pypose.se3(x).Exp().tensor(),
+    )
 
 
 def jaxlie_libraries() -> Iterator[Library]:
@@ -208,7 +196,7 @@ def jaxlie_libraries() -> Iterator[Library]:
         jitted = jax.jit(function)
         return lambda *arguments: jax.block_until_ready(jitted(*arguments))
 
-    functions = (jit(log), jit(jax.grad(loss, (0, 1))), jit(jax.grad(round_trip, 1)))
+    functions = map(jit, (log, jax.grad(loss, (0, 1)), jax.grad(round_trip, 1)))
     yield Library("jaxlie, jit", lambda g: array(_wxyz_t(g)), array, *functions, torch.ones(6))
 
 
@@ -230,46 +218,48 @@ def se3_rows(side: int, repeats: int) -> list[Row]:
     """All pairs of side x side poses."""
     q, k = SE3.random(2, side, dtype=torch.float64)
     w = torch.randn(side, side, 6)
-    written_out = (q.repeat_interleave(side, 0), k.repeat(side, 1, 1), w.flatten(0, 1))
-    x = _coordinates(side**2)
-    rows, tasks, libraries = [], [], []
-    for operation, library in _se3_entries(f"the same pairs from {side} × {side} poses"):
-        if isinstance(library, str):
-            rows.append(Row(operation, library, note="not installed"))
-            continue
-        rows.append(Row(operation, library.name))
-        libraries.append(library)
-        a, b, weight = written_out if operation == PAIRS else (q, k, w)
-        poses = (library.pack(a), library.pack(b))
-        forward = partial(library.forward, *poses)
-        gradient = partial(library.gradient, *poses, library.array(weight))
-        tasks.append(Task(rows[-1], "forward", forward, side**2))
-        tasks.append(Task(rows[-1], "gradient", gradient, side**2))
-        say(f"{operation}: compile and warm up {library.name}")
-        forward(), gradient()
-    round_robin(tasks, repeats)
-    for row, library in zip((row for row in rows if not row.note), libraries, strict=True):
-        row.errors = _se3_errors(library, x) if row.operation == PAIRS else {}
+    pairs = (q.repeat_interleave(side, 0), k.repeat(side, 1, 1), w.flatten(0, 1))
+    ours = lieattn_libraries("lieattn", SE3.log_relative)
+    rows = [_se3_row(PAIRS, library, *pairs) for library in ours]
+    for name in PEERS:
+        rows += [_se3_row(PAIRS, library, *pairs) for library in _installed(name)]
+    operation = f"the same pairs from {side} x {side} poses"
+    sets = lieattn_libraries("lieattn `relations`", lambda q, k: relations(SE3, q, k).coords)
+    rows += [_se3_row(operation, library, q, k, w) for library in sets]
+    round_robin(rows, repeats)
     return rows
 
 
-def _se3_entries(all_pairs: str) -> Iterator[tuple[str, Library | str]]:
-    """Who takes part in which operation; the name alone of a library that is not installed."""
-    yield from ((PAIRS, library) for library in lieattn_libraries("lieattn", SE3.log_relative))
-    for name, build in PEERS.items():
-        try:
-            yield from ((PAIRS, library) for library in build())
-        except ModuleNotFoundError as error:
-            say(f"{name} is left out: {error}. To install it: {INSTALL}")
-            yield PAIRS, name
-    relate = lieattn_libraries("lieattn `relations`", lambda q, k: relations(SE3, q, k).coords)
-    yield from ((all_pairs, library) for library in relate)
+def _installed(name: str) -> list[Library] | list[str]:
+    """What a peer offers, or its name alone."""
+    try:
+        return list(PEERS[name]())
+    except ModuleNotFoundError as error:
+        say(f"{name} is left out: {error}. To install it: {INSTALL}")
+        return [name]
+
+
+def _se3_row(operation: str, library: Library | str, a: Tensor, b: Tensor, w: Tensor) -> Row:
+    if isinstance(library, str):
+        return Row(operation, library, note="not installed")
+    say(f"{operation}: compile, warm up and check {library.name}")
+    row = Row(operation, library.name, size=w[..., 0].numel())
+    poses = (library.pack(a), library.pack(b))
+    row.calls["forward"] = partial(library.forward, *poses)
+    row.calls["backward"] = partial(library.gradient, *poses, library.array(w))
+    for call in row.calls.values():
+        call()
+    if operation == PAIRS:
+        row.figures = _se3_errors(library, _coordinates(row.size))
+    return row
 
 
 def _coordinates(n: int) -> Tensor:
     """Physical coordinates `[n, 6]`: Gaussian translation, angles from 1e-8 to pi - 1e-3."""
-    x = torch.randn(n, 6, dtype=torch.float64)
-    angle = torch.empty(n, 1, dtype=x.dtype).uniform_(math.log(1e-8), math.log(math.pi - 1e-3))
+    rng = torch.Generator().manual_seed(0)  # the same for every library
+    x = torch.randn(n, 6, dtype=torch.float64, generator=rng)
+    low, high = math.log(1e-8), math.log(math.pi - 1e-3)
+    angle = torch.empty(n, 1, dtype=x.dtype).uniform_(low, high, generator=rng)
     x[:, 3:] *= angle.exp() / x[:, 3:].norm(dim=-1, keepdim=True)
     return x
 
@@ -280,16 +270,16 @@ def _se3_errors(library: Library, x: Tensor) -> dict[str, float]:
     The value starts from exp(x) in float64, rounded to the library's poses: x is what one wants
     back, so that rounding counts. Each sample gives one row of the Jacobian, i mod 6.
     """
-    say(f"accuracy of {library.name}")
     identity = library.pack(SE3.identity(len(x), dtype=x.dtype))
-    found = library.forward(identity, library.pack(SE3.exp(SE3.from_physical(x))))
+    found = library.forward(identity, library.pack(physical_exp(x)))
     found = torch.tensor(found.__array__()).double() * library.scale
-    error, size = (v.unflatten(-1, (2, 3)).norm(dim=-1) for v in (found - x, x))
-    translation, linear = (error / size).amax(0).tolist()
     rows = torch.eye(6, dtype=x.dtype)[torch.arange(len(x)) % 6]
     jacobian = library.round_trip(identity, library.array(x), library.array(rows * library.scale))
-    gradient = float((torch.tensor(jacobian.__array__()) - rows).abs().max())
-    return {"linear": linear, "translation": translation, "gradient": gradient}
+    return {
+        "linear": _worst(found[:, 3:], x[:, 3:]),
+        "translation": _worst(found[:, :3], x[:, :3]),
+        "gradient": float((torch.tensor(jacobian.__array__()) - rows).abs().max()),
+    }
 
 
 # ---- Aff(3) ----------------------------------------------------------------------------------
@@ -301,20 +291,19 @@ def aff3_rows(repeats: int) -> list[Row]:
     X *= torch.empty(len(X), 1, dtype=X.dtype).uniform_(1, 2) / X.norm(dim=-1, keepdim=True)
     g = Aff3.exp(X).float()  # exact in either dtype, so one truth serves both
     truth = _exact_logarithms(g[:EXACT_MATRICES])
-    rows, tasks = [], []
+    rows = []
     for row, log, matrices in _aff3_entries(g):
+        say(f"{row.operation}: compile, warm up and check {row.library}")
         rows.append(row)
-        say(f"{row.operation}: compile and warm up {row.library}")
         try:
-            found = log(matrices)[:EXACT_MATRICES]
+            row.figures = _aff3_errors(log(matrices)[:EXACT_MATRICES], truth)
         except (ModuleNotFoundError, TorchDynamoException) as error:
-            missing = isinstance(error, ModuleNotFoundError)
-            row.note = "not installed" if missing else "does not compile"
-            say(f"{row.library} is left out: {error}" + f" Install: {INSTALL}" * missing)
-            continue
-        row.errors = _aff3_errors(found, truth)
-        tasks.append(Task(row, "forward", partial(log, matrices), len(matrices)))
-    round_robin(tasks, repeats)
+            found = not isinstance(error, ModuleNotFoundError)
+            row.note = "does not compile" if found else "not installed"
+            say(f"{row.library} {row.note}: {str(error).splitlines()[0]}. Peers: {INSTALL}")
+        else:
+            row.size, row.calls = len(matrices), {"forward": partial(log, matrices)}
+    round_robin(rows, repeats)
     return rows
 
 
@@ -348,59 +337,50 @@ def _exact_logarithms(g: Tensor) -> Tensor:
 
 
 def _aff3_errors(found: Any, truth: Tensor) -> dict[str, float]:
-    lieattn = isinstance(found, Tensor)
-    logs = Aff3.hat(found.double()) if lieattn else torch.stack([*map(torch.as_tensor, found)])
-    parts = {"linear": (..., slice(3), slice(3)), "translation": (..., slice(3), slice(3, 4))}
-    return {
-        name: float(
-            ((logs - truth)[part].norm(dim=(-2, -1)) / truth[part].norm(dim=(-2, -1))).max()
-        )
-        for name, part in parts.items()
-    }
+    ours = isinstance(found, Tensor)  # coordinates; scipy returns matrices
+    logs = Aff3.hat(found.double()) if ours else torch.stack([*map(torch.as_tensor, found)])
+    parts = {"linear": (..., slice(3), slice(3)), "translation": (..., slice(3), 3)}
+    return {name: _worst(logs[part], truth[part]) for name, part in parts.items()}
+
+
+def _worst(found: Tensor, truth: Tensor) -> float:
+    """Largest relative error of a batch."""
+    error = (found - truth).flatten(1).norm(dim=1)
+    return float((error / truth.flatten(1).norm(dim=1)).max())
 
 
 # ---- the script ------------------------------------------------------------------------------
 
 
 def machine() -> str:
-    """CPU and versions on one line."""
-    cpu = platform.processor() or platform.machine()
-    if Path("/proc/cpuinfo").exists():
-        models = (line for line in Path("/proc/cpuinfo").open() if line.startswith("model name"))
-        cpu = next(models, f":{cpu}").split(":")[1].strip()
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    models = [line.split(":")[1].strip() for line in lines if line.startswith("model name")]
     installed = {d.name.lower(): d.version for d in metadata.distributions()}
-    versions = ", ".join(f"{p} {installed[p]}" for p in PACKAGES if p in installed)
-    return f"{cpu}, one core; Python {platform.python_version()}, {versions}."
+    versions = [f"{name} {installed[name]}" for name in PACKAGES if name in installed]
+    cpu = models[0] if models else platform.processor()
+    return f"{cpu}, one core; Python {platform.python_version()}, {', '.join(versions)}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Time and accuracy of Lie group logarithms.")
     parser.add_argument("--pairs", type=int, default=1_000_000, help="pairs of SE(3) poses")
     parser.add_argument("--repeats", type=int, default=5, help="rounds, of which the least counts")
-    parser.add_argument("--write", action="store_true", help=f"write {OUTPUT.name} as well")
+    parser.add_argument("--write", action="store_true", help=f"write docs/.../{OUTPUT.name} too")
     options = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    warnings.filterwarnings("ignore")  # those of the peers; a table is no place for them
-    side = max(1, math.isqrt(options.pairs))
+    warnings.filterwarnings("ignore")  # deprecations within the peers, scipy's error estimates
+    side = max(2, math.isqrt(options.pairs))
     rows = se3_rows(side, options.repeats) + aff3_rows(options.repeats)
     table = "\n".join((HEADER, *(row.line(rows) for row in rows)))
     print(table)
     if options.write:
-        command = " ".join(("python", "benchmarks/lie_ops.py", *sys.argv[1:]))
-        legend = LEGEND.format(
-            repeats=options.repeats,
-            pairs=side**2,
-            exact=EXACT_MATRICES,
-            affine=AFFINE_MATRICES,
-            scipy=SCIPY_MATRICES,
-        )
+        legend = LEGEND.format(repeats=options.repeats, pairs=side**2)
+        command = " ".join(("python benchmarks/lie_ops.py", *sys.argv[1:]))
+        page = f"# Lie group logarithms\n\n{table}\n\n{legend}\n\n`{command}` on {machine()}.\n"
         OUTPUT.parent.mkdir(parents=True, exist_ok=True)
-        OUTPUT.write_text(
-            f"# Lie group logarithms\n\n{table}\n\n{legend}\n\nMade by `{command}` on "
-            f"{machine()}\n",
-            encoding="utf-8",
-        )
+        OUTPUT.write_text(page, encoding="utf-8")
         say(f"wrote {OUTPUT}")
 
 

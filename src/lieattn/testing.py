@@ -7,6 +7,7 @@ Everything here is public: `axiom_errors(group)` tells how exact a group of your
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Generator, Tensor
@@ -85,19 +86,18 @@ def axiom_errors(
     True
     """
     generator = torch.Generator().manual_seed(seed)
-    draw = {"generator": generator, "dtype": dtype}
-    x = sample_coordinates(group, samples, **draw)
-    g, a = group.random(samples, **draw), group.random(samples, **draw)
+    random = partial(group.random, generator=generator, dtype=dtype)
+    coordinates = partial(sample_coordinates, group, generator=generator, dtype=dtype)
+    x, g, a = coordinates(samples), random(samples), random(samples)
     h = group.compose(g, group.exp(x))
     w = group.log_relative(g, h)
     moved = group.log_relative(group.compose(a, g), group.compose(a, h))
-    poses = group.random(samples, 3, **draw)
-    delta = sample_coordinates(group, samples, 3, **draw)
+    outputs = group.compose(random(samples, 3), group.exp(coordinates(samples, 3)))
     return {
         "round trip": _worst(group.log(group.exp(x)), x),
         "invariance": _worst(moved, w),
         "antisymmetry": _worst(group.log_relative(h, g), -w),
-        "cocycle": _cocycle_error(group, group.compose(poses, group.exp(delta))),
+        "cocycle": _cocycle_error(group, outputs),
     }
 
 

@@ -3,8 +3,8 @@
 import copy
 import pickle
 
+import mpmath
 import pytest
-import scipy.linalg
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,8 +16,11 @@ from lieattn.testing import LAWS, assert_axioms, axiom_errors, sample_coordinate
 
 
 def expm(X: torch.Tensor) -> torch.Tensor:
-    """scipy's exponential: torch.linalg.matrix_exp of torch 2.13 errs by 2e-11 on some matrices."""
-    return torch.from_numpy(scipy.linalg.expm(X.double().numpy())).to(X.dtype)
+    """Exponential by mpmath: torch.linalg.matrix_exp (2.13) errs by 2e-11 on some matrices, scipy
+    (1.17) by 2e-14."""
+    with mpmath.workdps(30):
+        values = mpmath.expm(mpmath.matrix(X.double().tolist())).tolist()
+    return torch.tensor([[float(v) for v in row] for row in values], dtype=X.dtype)
 
 
 def test_laws_of_the_paper_hold(any_group: Group, dtype: torch.dtype) -> None:
@@ -81,10 +84,10 @@ def test_basis_is_orthonormal_and_closed(any_group: Group) -> None:
 
 
 def test_exp_agrees_with_the_matrix_exponential(any_group: Group, dtype: torch.dtype) -> None:
-    x = sample_coordinates(any_group, 50, generator=torch.Generator().manual_seed(1), dtype=dtype)
-    truth = expm(any_group.hat(x.double()))
+    x = sample_coordinates(any_group, 10, generator=torch.Generator().manual_seed(1), dtype=dtype)
+    truth = torch.stack([expm(X) for X in any_group.hat(x.double())])
     error = (any_group.exp(x).double() - truth).abs().amax((-2, -1)) / truth.abs().amax((-2, -1))
-    assert error.max() < 20 * torch.finfo(dtype).eps
+    assert error.max() < 10 * torch.finfo(dtype).eps
 
 
 def test_log_of_identity_is_zero(any_group: Group, dtype: torch.dtype) -> None:

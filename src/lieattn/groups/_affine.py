@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from . import _expm, _gl2, _gl3, _polar, _rotations, _validate
 from ._bases import rotation_generators, scale_generator, shear_generators
 from ._semidirect import Semidirect
-from ._small import accurate_inverse, homogeneous, linear_map, widen
+from ._small import accurate_adjugate, accurate_inverse, eye_like, homogeneous, linear_map, widen
 from .base import PARITY, Block, _Device
 
 
@@ -80,10 +80,15 @@ class Affine(Semidirect):
         return w.to(g.dtype), valid
 
     def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+        det = accurate_adjugate(widen(self.linear(a).detach()))[1]
+        regular = det.isfinite() & (det != 0)
+        # A singular pose has no relatives; as an identity it cannot spoil anyone's gradient.
+        a = torch.where(regular[..., None, None], a, eye_like(a))
         if chart == "principal":
-            return super()._log_relative(a, b, chart)
-        w, valid = super()._log_relative(widen(a), widen(b), chart)
-        return w.to(torch.promote_types(a.dtype, b.dtype)), valid
+            w, valid = super()._log_relative(a, b, chart)
+        else:
+            w, valid = super()._log_relative(widen(a), widen(b), chart)
+        return w.to(torch.promote_types(a.dtype, b.dtype)), valid & regular
 
     def _chart_log(self, chart: str, a: Tensor, e: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
         if chart == "principal":

@@ -39,35 +39,35 @@ class _Deflated(NamedTuple):
 
 
 class Root(NamedTuple):
-    """Square root `Q [[P, r], [0, root_lam]] Q` of a deflated matrix."""
+    """Square root `Q [[P, r], [0, lam]] Q` of a deflated matrix."""
 
     Q: Tensor
     P: Tensor
     r: Tensor
-    root_lam: Tensor
+    lam: Tensor
     trace: Tensor  # of P: P itself knows it only up to rounding, and it is small next to the cut
 
-    def matrix(self) -> Tensor:
-        zeros = torch.zeros_like(self.r)
-        top = torch.cat((self.P, self.r[..., None]), dim=-1)
-        bottom = torch.cat((zeros, self.root_lam[..., None]), dim=-1)
-        T = torch.cat((top, bottom[..., None, :]), dim=-2)
-        return mul(mul(self.Q, T), self.Q)
 
-    def sylvester_transposed(self, G: Tensor) -> Tensor:
-        """Solve `S^T Z + Z S^T = G` block by block; only tr(P) is small next to the cut."""
-        G = mul(mul(self.Q, G), self.Q)
-        shifted = inverse(self.P + self.root_lam[..., None, None] * eye_like(self.P))
-        z12 = mul_vec(shifted.mT, G[..., :2, 2])
-        G11 = G[..., :2, :2] - z12[..., :, None] * self.r[..., None, :]
-        Z11 = _sylvester2(self.P.mT, self.trace, G11)
-        z22 = (G[..., 2, 2] - (self.r * z12).sum(-1)) / (2 * self.root_lam)
-        left = G[..., 2, :2] - mul_vec(Z11.mT, self.r) - z22[..., None] * self.r
-        z21 = mul_vec(shifted, left)
-        top = torch.cat((Z11, z12[..., None]), dim=-1)
-        bottom = torch.cat((z21, z22[..., None]), dim=-1)
-        Z = torch.cat((top, bottom[..., None, :]), dim=-2)
-        return mul(mul(self.Q, Z), self.Q)
+def root_matrix(root: Root) -> Tensor:
+    """The square root as a 3x3 matrix."""
+    Q, P, r, lam, _ = root
+    top = torch.cat((P, r[..., None]), dim=-1)
+    bottom = torch.cat((torch.zeros_like(r), lam[..., None]), dim=-1)
+    return mul(mul(Q, torch.cat((top, bottom[..., None, :]), dim=-2)), Q)
+
+
+def solve_transposed(root: Root, G: Tensor) -> Tensor:
+    """Solve `S^T Z + Z S^T = G` block by block; only tr(P) is small next to the cut."""
+    Q, P, r, lam, tr = root
+    G = mul(mul(Q, G), Q)
+    shifted = inverse(P + lam[..., None, None] * eye_like(P))
+    z12 = mul_vec(shifted.mT, G[..., :2, 2])
+    Z11 = _sylvester2(P.mT, tr, G[..., :2, :2] - z12[..., :, None] * r[..., None, :])
+    z22 = (G[..., 2, 2] - (r * z12).sum(-1)) / (2 * lam)
+    z21 = mul_vec(shifted, G[..., 2, :2] - mul_vec(Z11.mT, r) - z22[..., None] * r)
+    top = torch.cat((Z11, z12[..., None]), dim=-1)
+    bottom = torch.cat((z21, z22[..., None]), dim=-1)
+    return mul(mul(Q, torch.cat((top, bottom[..., None, :]), dim=-2)), Q)
 
 
 @torch.no_grad()
@@ -95,7 +95,7 @@ def first_root(a: Tensor) -> tuple[Root, Invariants, Tensor]:
     r = mul_vec(inverse(P + lam[..., None, None] * eye), torch.where(valid[..., None], d.r, 0))
     root = Root(d.Q, P, r, lam, tr)
     # The last word: a root that does not square to A is no root (the pair on the axis, say).
-    S = root.matrix()
+    S = root_matrix(root)
     miss = (mul(S, S) - A).abs().amax((-2, -1)) / A.abs().amax((-2, -1))
     angle = torch.where(miss < _RESIDUAL, angle, 0)
     Q, P, r, lam, tr, det = (x.to(a.dtype) for x in (d.Q, P, r, lam, tr, det))
@@ -108,7 +108,7 @@ def _angle(A: Tensor, d: _Deflated) -> Tensor:
     # Numerically singular: the determinant is all cancellation.
     adj, det = accurate_adjugate(A)
     terms = (A[..., 0, :] * adj[..., :, 0]).abs().sum(-1)
-    regular = (det > 4 * eps * terms) & (d.lam > 0)
+    regular = (det > 16 * eps * terms) & (d.lam > 0)
     # q of B within the rounding of the deflation: complex or real cannot be told.
     m, N, q = _gl2.split(d.B)
     noise = eps * A.abs().amax((-2, -1)) * N.abs().sum((-2, -1))

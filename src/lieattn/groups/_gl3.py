@@ -18,13 +18,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from ._deflation import Invariants, Root, first_root
-from ._quadrature import gauss_legendre
+from ._deflation import Invariants, Root, first_root, root_matrix, solve_transposed
+from ._quadrature import ROOTS, RULE
 from ._small import adjugate, eye_like, inverse, mul, mul_vec, trace
-
-# Square roots and Gauss-Legendre nodes: full precision for |log A| up to 60, in float32 up to 40.
-ROOTS = {torch.float32: 6, torch.float64: 8}
-NODES = {torch.float32: 4, torch.float64: 6}
 
 
 class Log(NamedTuple):
@@ -40,18 +36,18 @@ def log(a: Tensor, e: Tensor, t: Tensor) -> Log:
     roots = ROOTS[a.dtype]
     root, invariants, angle = first_root(a)
     valid = angle > 0
-    S = root.matrix()
+    S = root_matrix(root)
     e = torch.where(valid[..., None, None], e, 0)
     for level in range(roots):
         if level == 0:
-            e = _FirstHalf.apply(e, *root)
+            e = _first_half(e, S, root)
         else:
             S, invariants = _next_root(S, invariants)
-            e = _Half.apply(e, S)
+            e = _half(e, S)
         t = 2 * mul_vec(inverse(e + 2 * eye_like(e)), t)
     X = torch.zeros_like(e)
     u = torch.zeros_like(t)
-    for node, weight in gauss_legendre(NODES[a.dtype]):
+    for node, weight in RULE[a.dtype]:
         R = inverse(eye_like(e) + node * e)
         X = X + weight * mul(e, R)
         u = u + weight * mul_vec(R, t)
@@ -88,6 +84,8 @@ class _Half(torch.autograd.Function):
         (half,) = ctx.saved_tensors
         return sylvester(half.mT + eye_like(half), grads[0]), None
 
+
+class _HalfWithForward(_Half):
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
         (half,) = ctx.saved_tensors
@@ -100,26 +98,42 @@ class _FirstHalf(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(e: Tensor, *root: Tensor) -> Tensor:
-        S = Root(*root).matrix()
+    def forward(
+        e: Tensor, S: Tensor, Q: Tensor, P: Tensor, r: Tensor, lam: Tensor, tr: Tensor
+    ) -> Tensor:
+        # Not *root: the compiler tells this form of forward by its number of parameters.
         return mul(e, inverse(S + eye_like(S)))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        ctx.save_for_backward(output, *inputs[1:])
-        ctx.save_for_forward(output, *inputs[1:])
+        ctx.save_for_backward(output, *inputs[2:])
+        ctx.save_for_forward(output, *inputs[2:])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         half, *root = ctx.saved_tensors
-        Z = Root(*root).sylvester_transposed(grads[0].detach())
-        return _with_derivatives(Z, half.mT, grads[0]), *(None for _ in root)
+        Z = solve_transposed(root, grads[0].detach())
+        return _with_derivatives(Z, half.mT, grads[0]), None, *(None for _ in root)
 
+
+class _FirstHalfWithForward(_FirstHalf):
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
         half, *root = ctx.saved_tensors
-        Z = Root(*root).sylvester_transposed(tangents[0].detach().mT).mT
+        Z = solve_transposed(root, tangents[0].detach().mT).mT
         return _with_derivatives(Z, half, tangents[0])
+
+
+# The compiler of torch 2.13 takes no Function with a jvp, and forward mode none without.
+
+
+def _half(e: Tensor, S: Tensor) -> Tensor:
+    return (_Half if torch.compiler.is_compiling() else _HalfWithForward).apply(e, S)
+
+
+def _first_half(e: Tensor, S: Tensor, root: Root) -> Tensor:
+    step = _FirstHalf if torch.compiler.is_compiling() else _FirstHalfWithForward
+    return step.apply(e, S, *root)
 
 
 def _with_derivatives(Z: Tensor, half: Tensor, G: Tensor) -> Tensor:

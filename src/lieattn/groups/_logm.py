@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import _gl2, _gl3, _validate
-from ._quadrature import gauss_legendre
+from ._quadrature import ROOTS, RULE
 from ._small import eye_like
 
 # Scaled Newton iterations for a root: enough from 1e-7 off the cut, condition numbers to 1e8.
@@ -54,23 +54,26 @@ def margin(a: Tensor) -> Tensor:
     if a.shape[-1] == 3:
         return _gl3.margin(a)
     finite = a.isfinite().all(-1).all(-1)
-    eigenvalues = torch.linalg.eigvals(torch.where(finite[..., None, None], a.detach(), 0))
-    angles = torch.atan2(eigenvalues.imag.abs(), -eigenvalues.real).amin(-1)
-    return torch.where(finite, angles, 0)
+    values = torch.linalg.eigvals(torch.where(finite[..., None, None], a.detach(), 0))
+    size = values.abs()
+    regular = size.amin(-1) > 16 * torch.finfo(a.dtype).eps * size.amax(-1)
+    angles = torch.atan2(values.imag.abs(), -values.real).amin(-1)
+    return torch.where(finite & regular, angles, 0)
 
 
 def _general(a: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     valid = margin(a) > _resolution(a)
     safe = valid[..., None, None]
     a, e = torch.where(safe, a, eye_like(a)), torch.where(safe, e, 0)
-    for _ in range(_gl3.ROOTS[a.dtype]):
-        S = _root(a)
-        e = _Half.apply(e, S)
+    for level in range(ROOTS[a.dtype]):
+        S = _root(a, polish=2 if level == 0 else 0)
+        # The compiler of torch 2.13 takes no Function with a jvp, and forward mode none without.
+        e = (_Half if torch.compiler.is_compiling() else _HalfWithForward).apply(e, S)
         a = S
     X = torch.zeros_like(e)
-    for node, weight in gauss_legendre(_gl3.NODES[e.dtype]):
+    for node, weight in RULE[e.dtype]:
         X = X + weight * torch.linalg.solve(eye_like(e) + node * e, e)
-    return X * 2.0 ** _gl3.ROOTS[e.dtype], valid
+    return X * 2.0 ** ROOTS[e.dtype], valid
 
 
 def _resolution(a: Tensor) -> float:
@@ -79,11 +82,11 @@ def _resolution(a: Tensor) -> float:
 
 
 @torch.no_grad()
-def _root(a: Tensor) -> Tensor:
-    """Principal square root: Newton's iteration in product form, then one step of plain Newton.
+def _root(a: Tensor, polish: int) -> Tensor:
+    """Principal square root: Newton's iteration in product form, then steps of plain Newton.
 
-    The product form is fast but errs by eps / distance^2 next to the cut; the last step, a
-    Sylvester equation on the true residual, brings it back to eps / distance.
+    The product form is fast but errs by eps / distance^2 next to the cut; plain steps, Sylvester
+    equations on the true residual, bring it back to eps / distance. Only the first root needs them.
     """
     a = a.detach()
     eye = eye_like(a)
@@ -93,7 +96,9 @@ def _root(a: Tensor) -> Tensor:
         mu2 = torch.linalg.det(M).abs().pow(-1 / a.shape[-1])[..., None, None]
         X = X @ (eye + inverse / mu2) * mu2.sqrt() / 2
         M = (eye + (mu2 * M + inverse / mu2) / 2) / 2
-    return X + _sylvester(X, a - X @ X)
+    for _ in range(polish):
+        X = X + _sylvester(X, a - X @ X)
+    return X
 
 
 class _Half(torch.autograd.Function):
@@ -115,6 +120,8 @@ class _Half(torch.autograd.Function):
         (half,) = ctx.saved_tensors
         return _sylvester(half.mT + eye_like(half), grads[0]), None
 
+
+class _HalfWithForward(_Half):
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
         (half,) = ctx.saved_tensors

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from functools import cache
+
+import torch
 
 
-@cache
 def gauss_legendre(count: int) -> tuple[tuple[float, float], ...]:
     """Nodes and weights on [0, 1], by Newton's method on the Legendre polynomial."""
     rule = []
@@ -20,3 +20,9 @@ def gauss_legendre(count: int) -> tuple[tuple[float, float], ...]:
             x -= p1 / slope
         rule.append(((1 + x) / 2, 1 / ((1 - x * x) * slope * slope)))
     return tuple(rule)
+
+
+# Square roots before the quadrature, and its nodes: log to full precision for |log A| up to 60, in
+# float32 up to 40.
+ROOTS = {torch.float32: 6, torch.float64: 8}
+RULE = {torch.float32: gauss_legendre(4), torch.float64: gauss_legendre(6)}

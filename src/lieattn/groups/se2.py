@@ -54,9 +54,8 @@ class _SE2(RigidMotions):
         return torch.cat((self.translation(g), theta[..., None]), dim=-1)
 
     def _shape_hint(self, g: Tensor) -> str:
-        if g.shape[-1:] == (3,):
-            return "For (x, y, theta) rows use SE2.from_xy_theta(rows)."
-        return super()._shape_hint(g)
+        rows = "For (x, y, theta) rows use SE2.from_xy_theta(rows)."
+        return super()._shape_hint(g) or (rows if g.shape[-1:] == (3,) else "")
 
 
 SE2 = _SE2("SE2", 2)

@@ -57,7 +57,12 @@ def invariant_forms(algebra: Tensor | Group) -> Tensor:
 
 @dataclass(frozen=True)
 class InvariantMetric:
-    """Whether a positive-definite Ad-invariant form exists, and what decides it."""
+    """Whether a positive-definite Ad-invariant form exists, and what decides it.
+
+    Reasons for: "abelian" (any inner product), "Killing" (its negative is one). Against: "radical"
+    (a solvable ideal on which others act), "indefinite" (the Killing form of a non-compact
+    semisimple algebra).
+    """
 
     exists: bool
     reason: str
@@ -74,15 +79,15 @@ def invariant_metric(algebra: Tensor | Group) -> InvariantMetric:
     centre = _null_space(c.transpose(0, 1).reshape(d, -1).mT)
     derived = _range(c.reshape(d * d, d))
     if len(derived) == 0:
-        return InvariantMetric(True, "abelian, any inner product")
+        return InvariantMetric(True, "abelian")
     form = derived @ killing_form(algebra) @ derived.mT
     spectrum = torch.linalg.eigvalsh(form)
     together = len(_range(torch.cat((centre, derived))))
     if len(centre) + len(derived) == d == together and spectrum.max() < -_TOLERANCE:
-        return InvariantMetric(True, "Killing form definite")
+        return InvariantMetric(True, "Killing")
     if spectrum.abs().min() < _TOLERANCE:
-        return InvariantMetric(False, "radical: a solvable ideal acts")
-    return InvariantMetric(False, "Killing form indefinite")
+        return InvariantMetric(False, "radical")
+    return InvariantMetric(False, "indefinite")
 
 
 def orthogonal_action(algebra: Tensor | Group) -> Tensor:

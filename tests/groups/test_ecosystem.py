@@ -1,0 +1,86 @@
+"""torch.compile without graph breaks, vmap, autocast, meta and deterministic behaviour."""
+
+import pytest
+import torch
+from torch import Tensor
+
+import lieattn
+from conftest import ALL_GROUPS
+from lieattn import Group
+
+CHARTS = [(name, "principal") for name in lieattn.groups()] + [("Aff2", "polar"), ("Aff3", "polar")]
+
+
+def poses(group: Group, *batch: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    return group.random(*batch, generator=torch.Generator().manual_seed(0), dtype=dtype)
+
+
+@pytest.mark.parametrize(("name", "chart"), CHARTS)
+def test_compiles_without_graph_breaks(name: str, chart: str) -> None:
+    group = lieattn.get_group(name)
+    torch.compiler.reset()
+
+    def correct(g: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        rel = lieattn.relations(group, g, g, chart)
+        return rel.coords, group.compose(g, group.exp(x, chart))
+
+    g = poses(group, 5).requires_grad_()
+    x = 0.1 * torch.randn(5, group.dim, generator=torch.Generator().manual_seed(1))
+    # C++ for the two whose kernels build in seconds; for the rest, that nothing breaks the graph.
+    backend = "inductor" if name in ("SE3", "Aff2") else "aot_eager"
+    compiled = torch.compile(correct, fullgraph=True, backend=backend)
+    outputs = []
+    for f in (correct, compiled):
+        coords, moved = f(g, x)
+        (gradient,) = torch.autograd.grad(coords.square().sum() + moved.sum(), g)
+        outputs.append((coords.detach(), moved.detach(), gradient))
+    for eager, fast in zip(*outputs, strict=True):
+        torch.testing.assert_close(fast, eager, atol=2e-5, rtol=2e-4)
+
+
+@pytest.mark.parametrize("name", list(ALL_GROUPS))
+def test_vmap_agrees_with_batching(name: str) -> None:
+    group = ALL_GROUPS[name]
+    g = poses(group, 4, dtype=torch.float64)
+    x = 0.2 * torch.randn(4, group.dim, generator=torch.Generator().manual_seed(1)).double()
+    vmap = torch.func.vmap
+    torch.testing.assert_close(vmap(group.exp)(x), group.exp(x))
+    torch.testing.assert_close(vmap(group.log)(g), group.log(g), equal_nan=True)
+    pairs = vmap(vmap(group.log_relative, (None, 0)), (0, None))(g, g)
+    expected = lieattn.relations(group, g, g)
+    torch.testing.assert_close(pairs.nan_to_num(), expected.coords, atol=1e-10, rtol=1e-10)
+
+
+@pytest.mark.parametrize(("name", "chart"), CHARTS)
+def test_autocast_does_not_touch_geometry(name: str, chart: str) -> None:
+    """In bfloat16 the error would be 1e-2; the island keeps every operation in float32."""
+    group = lieattn.get_group(name)
+    g = poses(group, 6)
+    x = 0.3 * torch.randn(6, group.dim, generator=torch.Generator().manual_seed(1))
+
+    def everything() -> list[Tensor]:
+        rel = lieattn.relations(group, g, g, chart)
+        moved = group.compose(g, group.exp(x, chart))
+        other = [group.inverse(g), group.relative(g, moved), group.hat(x), group.adjoint(g)]
+        return [rel.coords, moved, *other, group.bracket(x, x.flip(0)), group.vee(group.hat(x))]
+
+    plain = everything()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        cast = everything()
+    for a, b in zip(plain, cast, strict=True):
+        assert b.dtype == torch.float32
+        torch.testing.assert_close(b, a, atol=1e-5, rtol=1e-4)
+
+
+def test_same_seed_gives_the_same_bits(group: Group) -> None:
+    first, second = (lieattn.relations(group, *[poses(group, 8)] * 2).coords for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_default_dtype_is_respected(group: Group) -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert group.identity().dtype == group.random(2).dtype == torch.float64
+        assert group.basis().dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
