@@ -105,9 +105,9 @@ def first_root(a: Tensor) -> tuple[Root, Invariants, Tensor]:
 def _angle(A: Tensor, d: _Deflated) -> Tensor:
     """Angle to the cut as far as the deflated form can tell; 0 within rounding of it."""
     eps = torch.finfo(A.dtype).eps
-    # Numerically singular: the determinant is all cancellation.
+    # Numerically singular: within the rounding of some row of A the determinant vanishes.
     adj, det = accurate_adjugate(A)
-    terms = (A[..., 0, :] * adj[..., :, 0]).abs().sum(-1)
+    terms = (A * adj.mT).abs().sum(-1).amax(-1)
     regular = (det > 16 * eps * terms) & (d.lam > 0)
     # q of B within the rounding of the deflation: complex or real cannot be told.
     m, N, q = _gl2.split(d.B)
