@@ -13,17 +13,20 @@ from torch import Tensor
 
 from . import _gl2
 from ._small import (
-    accurate_adjugate,
     adjugate,
     cross,
+    dot,
     eye_like,
     inverse,
+    largest_entry,
     mul,
     mul_vec,
+    stack,
     trace,
     widen,
 )
 
+_POLISH = 2  # Rayleigh quotient steps: each squares the error of the eigenvector
 _RESIDUAL = 1e-3  # of the root: 1e-6 and less on the chart, of order 1 off it
 
 Invariants = tuple[Tensor, Tensor, Tensor]  # sqrt(lam), trace and determinant of sqrt(B)
@@ -51,9 +54,8 @@ class Root(NamedTuple):
 def root_matrix(root: Root) -> Tensor:
     """The square root as a 3x3 matrix."""
     Q, P, r, lam, _ = root
-    top = torch.cat((P, r[..., None]), dim=-1)
-    bottom = torch.cat((torch.zeros_like(r), lam[..., None]), dim=-1)
-    return mul(mul(Q, torch.cat((top, bottom[..., None, :]), dim=-2)), Q)
+    o = torch.zeros_like(lam)
+    return mul(mul(Q, _assemble(P, r, stack((o, o)), lam)), Q)
 
 
 def solve_transposed(root: Root, G: Tensor) -> Tensor:
@@ -63,11 +65,16 @@ def solve_transposed(root: Root, G: Tensor) -> Tensor:
     shifted = inverse(P + lam[..., None, None] * eye_like(P))
     z12 = mul_vec(shifted.mT, G[..., :2, 2])
     Z11 = _sylvester2(P.mT, tr, G[..., :2, :2] - z12[..., :, None] * r[..., None, :])
-    z22 = (G[..., 2, 2] - (r * z12).sum(-1)) / (2 * lam)
+    z22 = (G[..., 2, 2] - dot(r, z12)) / (2 * lam)
     z21 = mul_vec(shifted, G[..., 2, :2] - mul_vec(Z11.mT, r) - z22[..., None] * r)
-    top = torch.cat((Z11, z12[..., None]), dim=-1)
-    bottom = torch.cat((z21, z22[..., None]), dim=-1)
-    return mul(mul(Q, torch.cat((top, bottom[..., None, :]), dim=-2)), Q)
+    return mul(mul(Q, _assemble(Z11, z12, z21, z22)), Q)
+
+
+def _assemble(block: Tensor, right: Tensor, below: Tensor, corner: Tensor) -> Tensor:
+    """[[block, right], [below, corner]] from a 2x2 matrix, two vectors and a scalar."""
+    (p, q), (r, s) = (row.unbind(-1) for row in block.unbind(-2))
+    (x, y), (z, w) = right.unbind(-1), below.unbind(-1)
+    return stack((p, q, x, r, s, y, z, w, corner)).unflatten(-1, (3, 3))
 
 
 @torch.no_grad()
@@ -96,7 +103,7 @@ def first_root(a: Tensor) -> tuple[Root, Invariants, Tensor]:
     root = Root(d.Q, P, r, lam, tr)
     # The last word: a root that does not square to A is no root (the pair on the axis, say).
     S = root_matrix(root)
-    miss = (mul(S, S) - A).abs().amax((-2, -1)) / A.abs().amax((-2, -1))
+    miss = largest_entry(mul(S, S) - A) / largest_entry(A)
     angle = torch.where(miss < _RESIDUAL, angle, 0)
     Q, P, r, lam, tr, det = (x.to(a.dtype) for x in (d.Q, P, r, lam, tr, det))
     return Root(Q, P, r, lam, tr), (lam, tr, det), angle.to(a.dtype)
@@ -106,12 +113,12 @@ def _angle(A: Tensor, d: _Deflated) -> Tensor:
     """Angle to the cut as far as the deflated form can tell; 0 within rounding of it."""
     eps = torch.finfo(A.dtype).eps
     # Numerically singular: within the rounding of some row of A the determinant vanishes.
-    adj, det = accurate_adjugate(A)
-    terms = (A * adj.mT).abs().sum(-1).amax(-1)
-    regular = (det > 16 * eps * terms) & (d.lam > 0)
+    adj, det = adjugate(A)
+    terms = largest_entry(A * adj.mT)
+    regular = (det > 64 * eps * terms) & (d.lam > 0)
     # q of B within the rounding of the deflation: complex or real cannot be told.
     m, N, q = _gl2.split(d.B)
-    noise = eps * A.abs().amax((-2, -1)) * N.abs().sum((-2, -1))
+    noise = eps * largest_entry(A) * largest_entry(N)
     told = (m > 0) | (-q > noise)
     return torch.where(regular & told, _gl2.margin(d.B), 0)
 
@@ -127,19 +134,20 @@ def _deflate(a: Tensor) -> _Deflated:
     eye = eye_like(a)
     D = a - mean[..., None, None] * eye
     # Scale by a power-free max so that cubes neither overflow nor vanish.
-    size = D.abs().amax((-2, -1))
+    size = largest_entry(D)
     D = D / torch.where(size > 0, size, 1)[..., None, None]
     u, residual, shift = _rayleigh(D, _left_vector(D, _isolated_root(D)))
-    for _ in range(2):
-        u_new, residual_new, shift_new = _rayleigh(D, _left_vector(D, shift))
+    for _ in range(_POLISH):
+        # Where the shift is exact the new vector is 0/0, and its residual is not less than any.
+        u_new, residual_new, shift_new = _rayleigh(D, _simple_left_vector(D, shift))
         better = residual_new < residual
         u = torch.where(better[..., None], u_new, u)
         shift = torch.where(better, shift_new, shift)
-        residual = torch.minimum(residual, residual_new)
+        residual = torch.where(better, residual_new, residual)
     # Householder H with H u = -+ e3, so that the last row of H A H is (0, 0, lam).
-    sign = torch.where(u[..., 2] >= 0, 1.0, -1.0).to(u.dtype)
-    w = torch.stack((u[..., 0], u[..., 1], u[..., 2] + sign), dim=-1)
-    Q = eye - w[..., :, None] * w[..., None, :] / (1 + u[..., 2].abs())[..., None, None]
+    u0, u1, u2 = u.unbind(-1)
+    w = stack((u0, u1, u2 + torch.where(u2 >= 0, 1.0, -1.0).to(u.dtype)))
+    Q = eye - w[..., :, None] * w[..., None, :] / (1 + u2.abs())[..., None, None]
     T = mul(mul(Q, a), Q)
     return _Deflated(Q, T[..., :2, :2], T[..., :2, 2], T[..., 2, 2])
 
@@ -161,35 +169,43 @@ def _isolated_root(D: Tensor) -> Tensor:
     return torch.where(J3 < 0, -x, x)
 
 
+def _simple_left_vector(D: Tensor, x: Tensor) -> Tensor:
+    """Unit left null vector of D - x I of rank two: the largest cross product of its columns."""
+    c0, c1, c2 = (D - x[..., None, None] * eye_like(D)).unbind(-1)
+    u, _ = _largest(cross(c0, c1), cross(c1, c2), cross(c2, c0))
+    return u / dot(u, u).sqrt()[..., None]
+
+
 def _left_vector(D: Tensor, x: Tensor) -> Tensor:
-    """Unit left null vector of D - x I: the largest of the cross products of its columns.
+    """Unit left null vector of D - x I of any rank.
 
-    Where all of them vanish the matrix has rank one (a pure shear, say) or zero, and any vector
-    normal to its largest column will do.
+    Where all cross products vanish the matrix has rank one (a pure shear, say) or zero, and any
+    vector normal to its largest column will do.
     """
-    columns = (D - x[..., None, None] * eye_like(D)).mT
-    products = cross(columns, columns.roll(-1, -2))
-    u, norm = _largest(products)
-    column, size = _largest(columns)
-    axes = cross(column[..., None, :], eye_like(D))
-    normal, _ = _largest(axes)
-    u = torch.where(norm > 0, u, torch.where(size > 0, normal, eye_like(D)[2]))
-    return u / u.square().sum(-1, keepdim=True).sqrt()
+    u = _simple_left_vector(D, x)
+    column, size = _largest(*(D - x[..., None, None] * eye_like(D)).unbind(-1))
+    o, (p, q, r) = torch.zeros_like(x), column.unbind(-1)
+    normal, _ = _largest(stack((o, r, -q)), stack((-r, o, p)), stack((q, -p, o)))
+    normal = torch.where((size > 0)[..., None], normal, eye_like(D)[2])
+    u = torch.where(u.isnan(), normal, u)
+    return u / dot(u, u).sqrt()[..., None]
 
 
-def _largest(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The longest row of `[..., k, 3]`, scaled against underflow, and its size `[..., 1]`."""
-    norms = rows.abs().amax(-1)
-    best = norms.argmax(-1)[..., None]
-    size = norms.gather(-1, best)
-    row = rows.gather(-2, best[..., None].expand(*best.shape, 3))[..., 0, :]
-    return row / torch.where(size > 0, size, 1), size
+def _largest(*vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """The longest of three vectors `[..., 3]`, scaled against underflow, and its size `[...]`."""
+    first, second, third = (largest_entry(v[..., None]) for v in vectors)
+    best = torch.where((first >= second)[..., None], vectors[0], vectors[1])
+    size = torch.maximum(first, second)
+    best = torch.where((size >= third)[..., None], best, vectors[2])
+    size = torch.maximum(size, third)
+    return best / torch.where(size > 0, size, 1)[..., None], size
 
 
 def _rayleigh(D: Tensor, u: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    row = (u[..., :, None] * D).sum(-2)
-    shift = (row * u).sum(-1)
-    return u, (row - shift[..., None] * u).square().sum(-1), shift
+    row = mul_vec(D.mT, u)
+    shift = dot(row, u)
+    rest = row - shift[..., None] * u
+    return u, dot(rest, rest), shift
 
 
 def _sylvester2(P: Tensor, tr: Tensor, G: Tensor) -> Tensor:

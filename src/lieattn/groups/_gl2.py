@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ._series import exp_pair, half_coth_coefficients, log_coefficient
-from ._small import accurate_adjugate, difference_of_products, mul_vec
+from ._small import accurate_adjugate, difference_of_products, mul_vec, stack
 
 # Halvings before the series of V^-1: |log A| <= 64 reaches the series below |x| = 1/2.
 _HALVINGS = 7
@@ -21,7 +21,7 @@ def split(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Half trace m `[...]`, traceless part N `[..., 2, 2]` and q with N^2 = q I."""
     (p, b), (c, s) = (row.unbind(-1) for row in a.unbind(-2))
     h = (p - s) / 2
-    N = torch.stack((torch.stack((h, b), -1), torch.stack((c, -h), -1)), dim=-2)
+    N = stack((h, b, c, -h)).unflatten(-1, (2, 2))
     # q decides the chart and feeds a square root: no cancellation may reach it.
     return (p + s) / 2, N, difference_of_products(h, h, -b, c)
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ._deflation import Invariants, Root, first_root, root_matrix, solve_transposed
 from ._quadrature import ROOTS, RULE
-from ._small import adjugate, eye_like, inverse, mul, mul_vec, trace
+from ._small import adjugate, component_major, eye_like, inverse, mul, mul_vec, trace
 
 
 class Log(NamedTuple):
@@ -33,6 +33,7 @@ class Log(NamedTuple):
 
 def log(a: Tensor, e: Tensor, t: Tensor) -> Log:
     """Principal logarithm of `a = I + e` and `V(log a)^-1 t`; finite, arbitrary off the chart."""
+    a, e, t = component_major(a, 2), component_major(e, 2), component_major(t, 1)
     roots = ROOTS[a.dtype]
     root, invariants, angle = first_root(a)
     valid = angle > 0

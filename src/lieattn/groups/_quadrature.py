@@ -22,7 +22,6 @@ def gauss_legendre(count: int) -> tuple[tuple[float, float], ...]:
     return tuple(rule)
 
 
-# Square roots before the quadrature, and its nodes: log to full precision for |log A| up to 60, in
-# float32 up to 40.
-ROOTS = {torch.float32: 6, torch.float64: 8}
-RULE = {torch.float32: gauss_legendre(4), torch.float64: gauss_legendre(6)}
+# Square roots before the quadrature, and its nodes: log to full precision for |log A| up to 23.
+ROOTS = {torch.float32: 5, torch.float64: 6}
+RULE = {torch.float32: gauss_legendre(4), torch.float64: gauss_legendre(7)}

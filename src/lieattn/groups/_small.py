@@ -9,18 +9,43 @@ from torch import Tensor
 def mul(a: Tensor, b: Tensor) -> Tensor:
     """Matrix product of small matrices, never below the precision of its inputs.
 
-    Under autocast `@` would run in bfloat16, and a compiler fuses sums of products but not calls
-    to a BLAS: both get the sum of outer products. Eager mode gets `@`, the faster of the two there.
+    Under autocast `@` would run in bfloat16, a compiler fuses sums of products but not calls to a
+    BLAS, and a BLAS copies component-major input: all three get the sum of outer products. Plain
+    tensors in eager mode get `@`, the faster of the two there.
     """
-    if torch.compiler.is_compiling() or torch.is_autocast_enabled(a.device.type):
-        terms = (a[..., :, k, None] * b[..., k, None, :] for k in range(a.shape[-1]))
-        return sum(terms, start=torch.zeros((), dtype=a.dtype, device=a.device))
+    if (
+        torch.compiler.is_compiling()
+        or torch.is_autocast_enabled(a.device.type)
+        or a.stride(-1) != 1
+    ):
+        total = a[..., :, 0, None] * b[..., 0, None, :]
+        for k in range(1, a.shape[-1]):
+            total = total + a[..., :, k, None] * b[..., k, None, :]
+        return total
     return a @ b
+
+
+def component_major(a: Tensor, dims: int) -> Tensor:
+    """The same tensor, stored so that the entries of all items with one index lie side by side.
+
+    The last `dims` dimensions become the slowest in memory and elementwise operations keep that:
+    each runs along the batch instead of along rows of two or three.
+    """
+    front, back = tuple(range(dims)), tuple(range(-dims, 0))
+    return a.movedim(back, front).contiguous().movedim(front, back)
+
+
+def stack(parts: tuple[Tensor, ...] | list[Tensor]) -> Tensor:
+    """Stack along a new last dimension, component-major."""
+    return torch.stack(torch.broadcast_tensors(*parts), dim=0).movedim(0, -1)
 
 
 def mul_vec(a: Tensor, v: Tensor) -> Tensor:
     """Matrix times vector, `[..., n, n]` and `[..., n]`."""
-    return (a * v[..., None, :]).sum(-1)
+    total = a[..., 0] * v[..., 0, None]
+    for k in range(1, a.shape[-1]):
+        total = total + a[..., k] * v[..., k, None]
+    return total
 
 
 def cross(a: Tensor, b: Tensor) -> Tensor:
@@ -28,18 +53,23 @@ def cross(a: Tensor, b: Tensor) -> Tensor:
     known only at run time."""
     a0, a1, a2 = a.unbind(-1)
     b0, b1, b2 = b.unbind(-1)
-    return torch.stack((a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0), dim=-1)
+    return stack((a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0))
 
 
 def adjugate(a: Tensor) -> tuple[Tensor, Tensor]:
     """Adjugate and determinant of 2x2 or 3x3 matrices; `a^-1 = adjugate / det`."""
     if a.shape[-1] == 2:
         (p, q), (r, s) = (row.unbind(-1) for row in a.unbind(-2))
-        adj = torch.stack((torch.stack((s, -q), -1), torch.stack((-r, p), -1)), dim=-2)
-        return adj, p * s - q * r
-    r0, r1, r2 = a.unbind(-2)
-    first = cross(r1, r2)
-    return torch.stack((first, cross(r2, r0), cross(r0, r1)), dim=-1), (r0 * first).sum(-1)
+        return stack((s, -q, -r, p)).unflatten(-1, (2, 2)), p * s - q * r
+    (a0, a1, a2), (b0, b1, b2), (c0, c1, c2) = (row.unbind(-1) for row in a.unbind(-2))
+    x, y, z = b1 * c2 - b2 * c1, b2 * c0 - b0 * c2, b0 * c1 - b1 * c0
+    entries = (
+        (x, a2 * c1 - a1 * c2, a1 * b2 - a2 * b1),
+        (y, a0 * c2 - a2 * c0, a2 * b0 - a0 * b2),
+        (z, a1 * c0 - a0 * c1, a0 * b1 - a1 * b0),
+    )
+    adj = stack([entry for row in entries for entry in row]).unflatten(-1, (3, 3))
+    return adj, a0 * x + a1 * y + a2 * z
 
 
 def inverse(a: Tensor) -> Tensor:
@@ -48,8 +78,28 @@ def inverse(a: Tensor) -> Tensor:
     return adj / det[..., None, None]
 
 
+def dot(a: Tensor, b: Tensor) -> Tensor:
+    """Dot product of `[..., n]`, term by term: faster than a reduction over two or three."""
+    total = a[..., 0] * b[..., 0]
+    for k in range(1, a.shape[-1]):
+        total = total + a[..., k] * b[..., k]
+    return total
+
+
+def largest_entry(a: Tensor) -> Tensor:
+    """Largest absolute value of the entries of `[..., n, k]`."""
+    entries = [a[..., i, j].abs() for i in range(a.shape[-2]) for j in range(a.shape[-1])]
+    largest = entries[0]
+    for entry in entries[1:]:
+        largest = torch.maximum(largest, entry)
+    return largest
+
+
 def trace(a: Tensor) -> Tensor:
-    return a.diagonal(dim1=-2, dim2=-1).sum(-1)
+    total = a[..., 0, 0]
+    for k in range(1, a.shape[-1]):
+        total = total + a[..., k, k]
+    return total
 
 
 def widen(a: Tensor) -> Tensor:
@@ -124,9 +174,14 @@ def accurate_adjugate(a: Tensor) -> tuple[Tensor, Tensor]:
         adj, _ = adjugate(a)
         det = difference_of_products(a[..., 0, 0], a[..., 1, 1], a[..., 0, 1], a[..., 1, 0])
         return adj, det
-    # Row i of the cofactor matrix is the cross product of the two other rows.
-    one, two = a.roll(-1, -2), a.roll(-2, -2)
-    cofactors = difference_of_products(
-        one.roll(-1, -1), two.roll(-2, -1), one.roll(-2, -1), two.roll(-1, -1)
+    r0, r1, r2 = a.unbind(-2)
+    rows = (_accurate_cross(r1, r2), _accurate_cross(r2, r0), _accurate_cross(r0, r1))
+    adj = stack([rows[j][..., i] for i in range(3) for j in range(3)]).unflatten(-1, (3, 3))
+    return adj, mul_vec(r0[..., None, :], rows[0])[..., 0]
+
+
+def _accurate_cross(a: Tensor, b: Tensor) -> Tensor:
+    (a0, a1, a2), (b0, b1, b2) = a.unbind(-1), b.unbind(-1)
+    return difference_of_products(
+        stack((a1, a2, a0)), stack((b2, b0, b1)), stack((a2, a0, a1)), stack((b1, b2, b0))
     )
-    return cofactors.mT, (a * cofactors)[..., 0, :].sum(-1)
