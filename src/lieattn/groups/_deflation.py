@@ -115,7 +115,8 @@ def _angle(A: Tensor, d: _Deflated) -> Tensor:
     # Numerically singular: within the rounding of some row of A the determinant vanishes.
     adj, det = adjugate(A)
     terms = largest_entry(A * adj.mT)
-    regular = (det > 64 * eps * terms) & (d.lam > 0)
+    rank_two = largest_entry(adj) > 64 * eps * largest_entry(A).square()
+    regular = (det > 64 * eps * terms) & rank_two & (d.lam > 0)
     # q of B within the rounding of the deflation: complex or real cannot be told.
     m, N, q = _gl2.split(d.B)
     noise = eps * largest_entry(A) * largest_entry(N)
