@@ -33,7 +33,7 @@ format: setup
 # Against kornia, pypose, jaxlie and scipy; installs them into the same environment.
 bench: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
-	$(BIN)/python benchmarks/lie_ops.py
+	$(BIN)/python benchmarks/lie_ops.py --write
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis
