@@ -16,6 +16,8 @@ from ..testing import LAWS, axiom_errors
 
 _DTYPES = (torch.float32, torch.float64)
 
+_BLOCKS = {"trans.": "translation", "rot.": "rotation", "scale": "scale", "shear": "shear"}
+
 # Section 3.6 of the paper: dimension, sizes of the blocks, Ad-invariant metric or not.
 PAPER = {
     "SO2": (1, (1,), True),
@@ -116,17 +118,19 @@ def _instantiation_table(rows: list[Instantiation]) -> Table:
     )
     table.add_column("group")
     table.add_column("dim", justify="right")
-    table.add_column("blocks")
+    for name in _BLOCKS:
+        table.add_column(name, justify="right")
     table.add_column("weights", justify="right")
     table.add_column("forms", justify="right")
     table.add_column("Ad-inv. metric")
     table.add_column("paper")
     for row in rows:
-        blocks = " + ".join(f"{b.name[:5]} {b.dim}" for b in row.blocks)
+        sizes = {block.name: str(block.dim) for block in row.blocks}
+        blocks = [sizes.get(name, "") for name in _BLOCKS.values()]
         claim = "—" if row.group.name not in PAPER else "agrees" if row.agrees else "DIFFERS"
         metric = f"{'yes' if row.metric.exists else 'no'} ({row.metric.reason})"
         style = None if row.agrees else "red"
-        cells = (str(row.group), str(row.dim), blocks, str(len(row.blocks)), str(row.forms))
+        cells = (str(row.group), str(row.dim), *blocks, str(len(row.blocks)), str(row.forms))
         table.add_row(*cells, metric, claim, style=style)
     return table
 
