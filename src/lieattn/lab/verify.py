@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 import torch
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +17,7 @@ from ..testing import LAWS, axiom_errors
 
 _DTYPES = (torch.float32, torch.float64)
 
-_BLOCKS = {"trans.": "translation", "rot.": "rotation", "scale": "scale", "shear": "shear"}
+_BLOCKS = {"trans": "translation", "rot": "rotation", "scale": "scale", "shear": "shear"}
 
 # Section 3.6 of the paper: dimension, sizes of the blocks, Ad-invariant metric or not.
 PAPER = {
@@ -111,8 +112,13 @@ def run(console: Console, samples: int = 2000, seed: int = 0) -> bool:
 def _instantiation_table(rows: list[Instantiation]) -> Table:
     table = Table(
         title="Instantiations, computed from the generators",
-        caption="weights: block weights a head. forms: dimension of the space of Ad-invariant\n"
-        "symmetric bilinear forms. metric: is one of them positive definite?",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        caption="trans to shear: sizes of the blocks. K: block weights a head.
+"
+        "forms: dimension of the space of Ad-invariant symmetric bilinear forms.
+"
+        "metric: is one of them positive definite?",
         title_justify="left",
         caption_justify="left",
     )
@@ -120,15 +126,15 @@ def _instantiation_table(rows: list[Instantiation]) -> Table:
     table.add_column("dim", justify="right")
     for name in _BLOCKS:
         table.add_column(name, justify="right")
-    table.add_column("weights", justify="right")
+    table.add_column("K", justify="right")
     table.add_column("forms", justify="right")
-    table.add_column("Ad-inv. metric")
+    table.add_column("metric")
     table.add_column("paper")
     for row in rows:
         sizes = {block.name: str(block.dim) for block in row.blocks}
         blocks = [sizes.get(name, "") for name in _BLOCKS.values()]
         claim = "—" if row.group.name not in PAPER else "agrees" if row.agrees else "DIFFERS"
-        metric = f"{'yes' if row.metric.exists else 'no'} ({row.metric.reason})"
+        metric = f"{'yes' if row.metric.exists else 'no'}, {row.metric.reason}"
         style = None if row.agrees else "red"
         cells = (str(row.group), str(row.dim), *blocks, str(len(row.blocks)), str(row.forms))
         table.add_row(*cells, metric, claim, style=style)
@@ -139,6 +145,8 @@ def _law_table(measurements: list[Measurement], samples: int) -> Table:
     statements = "\n".join(f"{law.name}: {law.statement}" for law in LAWS)
     table = Table(
         title="Laws, worst relative error",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
         caption=f"{statements}\n{samples:,} samples a row; red: more than rounding explains.",
         title_justify="left",
         caption_justify="left",
