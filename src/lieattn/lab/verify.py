@@ -114,10 +114,8 @@ def _instantiation_table(rows: list[Instantiation]) -> Table:
         title="Instantiations, computed from the generators",
         box=SIMPLE_HEAD,
         pad_edge=False,
-        caption="trans to shear: sizes of the blocks. K: block weights a head.
-"
-        "forms: dimension of the space of Ad-invariant symmetric bilinear forms.
-"
+        caption="trans to shear: sizes of the blocks. K: block weights a head.\n"
+        "forms: dimension of the space of Ad-invariant symmetric bilinear forms.\n"
         "metric: is one of them positive definite?",
         title_justify="left",
         caption_justify="left",
