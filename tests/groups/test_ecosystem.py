@@ -42,6 +42,15 @@ def test_compiles_without_graph_breaks(name: str, chart: str) -> None:
         torch.testing.assert_close(fast, eager, atol=2e-5, rtol=2e-4)
 
 
+def test_compiles_where_nothing_requires_a_gradient() -> None:
+    """Dynamo inlines an autograd.Function then, by another route than with gradients."""
+    torch.compiler.reset()
+    group = lieattn.Aff3
+    g = poses(group, 5)
+    compiled = torch.compile(group.log, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(g), group.log(g), atol=2e-5, rtol=2e-4)
+
+
 @pytest.mark.parametrize("name", list(ALL_GROUPS))
 def test_vmap_agrees_with_batching(name: str) -> None:
     group = ALL_GROUPS[name]
