@@ -53,10 +53,11 @@ def test_affine_log_of_exp_has_the_identity_as_jacobian(
     """
     group = lieattn.get_group(name)
     x = with_angle(group, angle, 20, dtype)
-    derivative = torch.func.vmap(torch.func.jacrev(group.log))
-    given, exact = derivative(group.exp(x)), derivative(group.exp(x).double())
-    error = (given - exact).flatten(1).norm(dim=1) / exact.flatten(1).norm(dim=1)
-    assert (error < (1e-5 if dtype == torch.float32 else 1e-10)).all()
+    if dtype == torch.float32:
+        derivative = torch.func.vmap(torch.func.jacrev(group.log))
+        given, exact = derivative(group.exp(x)), derivative(group.exp(x).double())
+        error = (given - exact).flatten(1).norm(dim=1) / exact.flatten(1).norm(dim=1)
+        assert (error < 1e-5).all()
     if angle <= (2.5 if dtype == torch.float32 else math.pi - 1e-2):
         J = jacobian_of_round_trip(group, x)
         tolerance = 1e-5 if dtype == torch.float32 else 1e-10
