@@ -98,14 +98,16 @@ def first_root(a: Tensor) -> tuple[Root, Invariants, Tensor]:
     eye = eye_like(d.B)
     # sqrt(B) = (B + sqrt(det) I) / trace, with the diagonal in a form that does not cancel.
     P = N / tr[..., None, None] + (tr / 2)[..., None, None] * eye
-    P = torch.where(valid[..., None, None], P, eye)
-    r = mul_vec(inverse(P + lam[..., None, None] * eye), torch.where(valid[..., None], d.r, 0))
-    root = Root(d.Q, P, r, lam, tr)
+    r = mul_vec(inverse(P + lam[..., None, None] * eye), d.r)
     # The last word: a root that does not square to A is no root (the pair on the axis, say).
-    S = root_matrix(root)
+    S = root_matrix(Root(d.Q, P, r, lam, tr))
     miss = largest_entry(mul(S, S) - A) / largest_entry(A)
     angle = torch.where(miss < _RESIDUAL, angle, 0)
-    Q, P, r, lam, tr, det = (x.to(a.dtype) for x in (d.Q, P, r, lam, tr, det))
+    valid = angle > 0
+    Q = torch.where(valid[..., None, None], d.Q, eye_like(A)).to(a.dtype)
+    P = torch.where(valid[..., None, None], P, eye).to(a.dtype)
+    r = torch.where(valid[..., None], r, 0).to(a.dtype)
+    lam, tr, det = (torch.where(valid, x, o).to(a.dtype) for x, o in ((lam, 1), (tr, 2), (det, 1)))
     return Root(Q, P, r, lam, tr), (lam, tr, det), angle.to(a.dtype)
 
 

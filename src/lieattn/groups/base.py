@@ -15,7 +15,6 @@ from . import _validate
 from ._small import mul
 
 CHARTS = ("principal", "polar")
-PARITY_NAME = "parity"
 
 
 @dataclass(frozen=True)
@@ -26,7 +25,7 @@ class Block:
     dim: int
 
 
-PARITY = Block(PARITY_NAME, 1)
+PARITY = Block("parity", 1)
 
 
 class Group(ABC):
@@ -36,8 +35,9 @@ class Group(ABC):
     (translation, rotation, scale, shear), Section 2.2 of the paper: a rotation coordinate is
     $\sqrt 2$ times the angle. `to_physical` and `from_physical` convert at the edge.
 
-    A subclass sets the five attributes below and implements `_generators`, `_exp`, `_log`,
-    `_margin`, `inverse`, `random`, `project` and `_defect`; everything else follows.
+    A subclass sets the four attributes below and implements `_generators`, `_exp`, `_log`,
+    `_log_relative`, `_margin`, `inverse`, `random`, `project` and `_defect`; everything else
+    follows.
     """
 
     name: str
