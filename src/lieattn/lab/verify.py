@@ -86,6 +86,7 @@ def run(console: Console, samples: int = 2000, seed: int = 0) -> bool:
     start = time.perf_counter()
     rows = [instantiation(group) for group in groups().values()]
     console.print(_instantiation_table(rows))
+    console.print()
     measurements = []
     with console.status("measuring"):
         for group in groups().values():
