@@ -2,7 +2,13 @@
 
 from typing import TYPE_CHECKING
 
+from . import baselines, losses, scores, testing
 from ._version import __version__
+from .attention import LieAttention
+from .baselines import PairCompletionModel, VectorCompletionModel
+from .checkpoint import CheckpointError
+from .completion import Completion, CompletionModel, CompletionOutput
+from .config import LieTransformerConfig
 from .groups import (
     SE2,
     SE3,
@@ -18,7 +24,11 @@ from .groups import (
     logm,
     matrix_group,
 )
-from .relations import Relations, relations
+from .heads import CorrectionHead, GapHead, InvariantReadout
+from .model import LieTransformer, LieTransformerOutput
+from .monitor import ChartMonitor, ChartReport
+from .ops import lie_attention
+from .relations import Relations, neighbour_relations, relations
 
 if TYPE_CHECKING:
     from .groups.base import groups
@@ -33,14 +43,35 @@ __all__ = [
     "Aff2",
     "Aff3",
     "Block",
+    "ChartMonitor",
+    "ChartReport",
+    "CheckpointError",
+    "Completion",
+    "CompletionModel",
+    "CompletionOutput",
+    "CorrectionHead",
+    "GapHead",
     "Group",
+    "InvariantReadout",
+    "LieAttention",
+    "LieTransformer",
+    "LieTransformerConfig",
+    "LieTransformerOutput",
+    "PairCompletionModel",
     "Relations",
     "Sim2",
     "Sim3",
+    "VectorCompletionModel",
     "__version__",
+    "baselines",
     "get_group",
     "groups",
+    "lie_attention",
     "logm",
+    "losses",
     "matrix_group",
+    "neighbour_relations",
     "relations",
+    "scores",
+    "testing",
 ]

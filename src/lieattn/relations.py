@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
+from ._precision import island
+from ._reading import readable
 from .groups import Group
 
 
@@ -37,10 +40,94 @@ def relations(group: Group, q: Tensor, k: Tensor, chart: str = "principal") -> R
     >>> relations(SE2, poses, poses).coords[0, 1]
     tensor([1., 0., 0.])
     """
-    for name, poses in (("query", q), ("key", k)):
-        if poses.dim() < 3:
-            raise ValueError(
-                f"{name} poses must be a set [..., N, {group.matrix_size}, {group.matrix_size}], "
-                f"got {list(poses.shape)}. For a single pair use group.log_relative(a, b)."
-            )
+    _require_sets(group, q, k)
     return Relations(*group.relation(q[..., :, None, :, :], k[..., None, :, :, :], chart))
+
+
+def neighbour_relations(
+    group: Group, q: Tensor, k: Tensor, neighbours: Tensor, chart: str = "principal"
+) -> Relations:
+    """Coordinates of `q_i^-1 k_j` for the keys j that a list names for query i.
+
+    Args:
+        group, q, k, chart: as for `relations`.
+        neighbours: indices of keys, `[..., Nq, k]`; -1 fills a list that is shorter than k.
+    Returns:
+        `Relations` with coords `[..., Nq, k, dim]`; a place filled with -1 is not valid.
+
+    >>> import torch
+    >>> from lieattn import SE2, neighbour_relations
+    >>> poses = SE2.from_xy_theta(torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
+    >>> neighbour_relations(SE2, poses, poses, torch.tensor([[1], [-1]])).valid
+    tensor([[ True],
+            [False]])
+    """
+    _require_sets(group, q, k)
+    require_neighbours(neighbours, q.shape[-3], k.shape[-3])
+    m = group.matrix_size
+    keys = gather_neighbours(k.flatten(-2), neighbours).unflatten(-1, (m, m))
+    coords, valid = group.relation(q[..., :, None, :, :], keys, chart)
+    listed = neighbours >= 0
+    return Relations(torch.where(listed[..., None], coords, 0), valid & listed)
+
+
+def relate(
+    group: Group,
+    q: Tensor,
+    k: Tensor,
+    chart: str,
+    neighbours: Tensor | None,
+    exclude_self: bool,
+) -> Relations:
+    """Relations of all pairs or of listed ones, in full precision, with `valid` = may attend."""
+    with island(q):
+        if neighbours is None:
+            rel = relations(group, q, k, chart)
+        else:
+            rel = neighbour_relations(group, q, k, neighbours, chart)
+    return without_self(rel, neighbours) if exclude_self else rel
+
+
+def without_self(rel: Relations, neighbours: Tensor | None = None) -> Relations:
+    """Relations of a set with itself in which no token may attend to itself."""
+    tokens = torch.arange(rel.valid.shape[-2], device=rel.valid.device)
+    keys = tokens if neighbours is None else neighbours
+    return Relations(rel.coords, rel.valid & (keys != tokens[:, None]))
+
+
+def gather_neighbours(x: Tensor, neighbours: Tensor) -> Tensor:
+    """Rows of `x [..., Nk, D]` that lists `[..., Nq, k]` name, `[..., Nq, k, D]`; -1 is row 0."""
+    index = neighbours.clamp(min=0).flatten(-2)[..., None]
+    batch = torch.broadcast_shapes(x.shape[:-2], index.shape[:-2])
+    x = x.expand(*batch, *x.shape[-2:])
+    index = index.expand(*batch, index.shape[-2], x.shape[-1])
+    return x.gather(-2, index).unflatten(-2, neighbours.shape[-2:])
+
+
+def require_neighbours(neighbours: Tensor, queries: int, keys: int) -> None:
+    """Refuse what is not a list of indices of keys for every query."""
+    if not isinstance(neighbours, Tensor) or neighbours.dtype != torch.int64:
+        got = neighbours.dtype if isinstance(neighbours, Tensor) else type(neighbours).__name__
+        raise ValueError(f"neighbours must be a tensor of int64 indices of keys, got {got}.")
+    if neighbours.dim() < 2 or neighbours.shape[-2] != queries:
+        raise ValueError(
+            f"neighbours must have shape [..., Nq, k] with Nq = {queries}, got "
+            f"{list(neighbours.shape)}: one list of keys for each query, filled up with -1."
+        )
+    if neighbours.numel() and readable(neighbours):
+        low, high = (int(x) for x in neighbours.aminmax())
+        if low < -1 or high >= keys:
+            raise ValueError(
+                f"neighbours must be indices of keys, 0 to {keys - 1}, or -1 for none; got values "
+                f"from {low} to {high}."
+            )
+
+
+def _require_sets(group: Group, q: Tensor, k: Tensor) -> None:
+    m = group.matrix_size
+    for name, poses in (("query", q), ("key", k)):
+        if isinstance(poses, Tensor) and poses.dim() < 3:
+            raise ValueError(
+                f"{name} poses must be a set [..., N, {m}, {m}], got {list(poses.shape)}. "
+                "For a single pair use group.log_relative(a, b)."
+            )

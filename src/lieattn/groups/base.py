@@ -44,6 +44,7 @@ class Group(ABC):
     n: int  # dimension of the space the group acts on
     matrix_size: int  # m
     blocks: tuple[Block, ...]
+    charts: tuple[str, ...] = CHARTS
 
     # ---- description -------------------------------------------------------------------------
 
@@ -80,9 +81,13 @@ class Group(ABC):
         self._require_chart(chart)
         return self.blocks
 
+    def chart_dim(self, chart: str = "principal") -> int:
+        """Number of coordinates that `log(g, chart)` returns."""
+        return sum(block.dim for block in self.chart_blocks(chart))
+
     def _require_chart(self, chart: str) -> None:
-        if chart not in CHARTS:
-            raise ValueError(f"unknown chart {chart!r}; {self} knows {', '.join(CHARTS)}.")
+        if chart not in self.charts:
+            raise ValueError(f"unknown chart {chart!r}; {self} knows {', '.join(self.charts)}.")
 
     # ---- group operations --------------------------------------------------------------------
 

@@ -36,6 +36,8 @@ def matrix_group(name: str, basis: Tensor) -> Group:
 class _MatrixGroup(Group):
     """A group known by its generators: exp and log are those of matrices."""
 
+    charts = ("principal",)
+
     def __init__(self, name: str, basis: Tensor) -> None:
         self.name = name
         self._given = basis
@@ -59,14 +61,6 @@ class _MatrixGroup(Group):
 
     def _generators(self) -> Tensor:
         return self._ordered
-
-    def _require_chart(self, chart: str) -> None:
-        if chart != "principal":
-            raise ValueError(f"{self} has the chart 'principal' only, got {chart!r}.")
-
-    def chart_blocks(self, chart: str = "principal") -> tuple[Block, ...]:
-        self._require_chart(chart)
-        return self.blocks
 
     def _blocks_of(self, x: Tensor) -> tuple[Block, ...]:
         _validate.coordinates(self, x)

@@ -1,8 +1,4 @@
-"""Proof tools: measured errors of the group laws, and the table of what floating point allows.
-
-Everything here is public: `axiom_errors(group)` tells how exact a group of your own is, and
-`assert_axioms(group)` fails where it is less exact than the table says.
-"""
+"""Measured errors of the group laws, and the table of what floating point allows."""
 
 from __future__ import annotations
 
@@ -12,7 +8,7 @@ from functools import partial
 import torch
 from torch import Generator, Tensor
 
-from .groups import Group
+from ..groups import Group
 
 
 @dataclass(frozen=True)

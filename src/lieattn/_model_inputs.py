@@ -1,0 +1,103 @@
+"""What a model accepts: masks, features and poses that fit, and messages where they do not."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ._precision import island
+from ._reading import readable
+from .attention import pair_mask
+from .groups import Group, _validate
+from .relations import Relations
+
+
+def split_mask(mask: Tensor | None, poses: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """A mask of tokens `[..., N]` and a mask of pairs `[..., N, N]`, of which one is None."""
+    if mask is None:
+        return None, None
+    if mask.dtype != torch.bool:
+        raise ValueError(
+            f"mask must be boolean, True for a real token, got {mask.dtype}. Use mask.bool()."
+        )
+    batch, n = poses.shape[:-3], poses.shape[-3]
+    if mask.dim() == len(batch) + 2:
+        return None, mask
+    if mask.shape != (*batch, n):
+        hint = f" A mask of pairs is [B, {n}, {n}]." if mask.dim() == 2 else ""
+        raise ValueError(
+            f"mask must have shape {[*batch, n]}, one value a token of the poses "
+            f"{list(poses.shape)}, got {list(mask.shape)}.{hint}"
+        )
+    if mask.numel() and readable(mask) and not mask.any():
+        raise ValueError(
+            "mask is False everywhere, so no token is real: True marks a real token, False "
+            "padding. A key_padding_mask of torch means the opposite; pass ~mask."
+        )
+    return mask, None
+
+
+def real_poses(group: Group, poses: Tensor, tokens: Tensor | None, check: bool) -> Tensor:
+    """Poses with the identity in the place of padding, which may hold zeros or NaN."""
+    _validate.poses(group, poses)
+    if poses.dim() < 3:
+        m = group.matrix_size
+        raise ValueError(
+            f"{group} poses must be a set [..., N, {m}, {m}], got {list(poses.shape)}. For a "
+            "single pose add the dimension: poses[None]."
+        )
+    g = poses
+    if tokens is not None:
+        eye = group.identity(dtype=poses.dtype, device=poses.device)
+        g = torch.where(tokens[..., None, None], poses, eye)
+    if check and readable(g):
+        with island(g):
+            group.check(g.float())  # float64 poses may come from float32 files
+    return g
+
+
+def require_features(features: Tensor | None, poses: Tensor, width: int) -> None:
+    """Features are `[..., N, width]`, and there if and only if the model has a width for them."""
+    if features is None:
+        if width:
+            raise ValueError(
+                f"this model reads {width} features a token: pass features=[..., N, {width}]."
+            )
+        return
+    if not width:
+        raise ValueError(
+            "this model has no features; build it with LieTransformerConfig(features="
+            f"{features.shape[-1]})."
+        )
+    if features.shape != (*poses.shape[:-2], width):
+        raise ValueError(
+            f"features must have shape {[*poses.shape[:-2], width]}, got {list(features.shape)}."
+        )
+
+
+def moving(tokens: Tensor | None, frozen: Tensor | None, poses: Tensor) -> Tensor | None:
+    """Tokens whose pose may change: real and not frozen, `[..., N]`, or None for all."""
+    if frozen is None:
+        return tokens
+    if frozen.dtype != torch.bool or frozen.shape != poses.shape[:-2]:
+        raise ValueError(
+            f"frozen must be boolean of shape {list(poses.shape[:-2])}, True for a pose that "
+            f"stays, got {frozen.dtype} {list(frozen.shape)}."
+        )
+    return ~frozen if tokens is None else tokens & ~frozen
+
+
+def restrict(
+    rel: Relations, tokens: Tensor | None, pairs: Tensor | None, neighbours: Tensor | None
+) -> Relations:
+    """Relations whose `valid` leaves out what a mask of tokens or of pairs forbids."""
+    if tokens is not None:
+        # [..., 1, Nq, Nk] of the keys, for which one column of hidden states stands in.
+        pairs = pair_mask(tokens, tokens[..., None], neighbours).squeeze(-3)
+    if pairs is None:
+        return rel
+    if pairs.shape[-2:] != rel.valid.shape[-2:] and pairs.shape[-2] != 1:
+        raise ValueError(
+            f"a mask of pairs must have shape {list(rel.valid.shape)}, got {list(pairs.shape)}."
+        )
+    return Relations(rel.coords, rel.valid & pairs)

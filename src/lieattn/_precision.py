@@ -1,0 +1,24 @@
+"""The float32 island: geometry and scores keep their precision under autocast."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+
+def island(x: Tensor, autocast: bool = False) -> AbstractContextManager[object]:
+    """Context in which autocast is off for the device of `x`, unless `autocast` allows it.
+
+    Nothing at all where it is off anyway: exporters do not know the context.
+    """
+    device = x.device.type
+    if not autocast and device != "meta" and torch.is_autocast_enabled(device):
+        return torch.autocast(device, enabled=False)
+    return nullcontext()
+
+
+def at_least_float32(x: Tensor, like: Tensor) -> Tensor:
+    """`x` in the dtype of `like`, but never below float32."""
+    return x.to(torch.promote_types(like.dtype, torch.float32))

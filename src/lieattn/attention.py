@@ -1,0 +1,192 @@
+"""`LieAttention`: multi-head attention in which the geometry of pairs is both score and value."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from . import scores
+from ._precision import at_least_float32, island
+from .groups import Group
+from .ops import attend_relations
+from .relations import Relations, gather_neighbours, relate
+from .scores import Score
+
+
+class LieAttention(nn.Module):
+    r"""$h_i \leftarrow W_O \sum_j a_{ij} W_V [h_j; w_{ij}]$ for H heads, Section 4.2.
+
+    Args:
+        group: the group of the poses.
+        dim: width d of the hidden state; a multiple of `heads`.
+        heads: number of heads H.
+        score: "norm" (the paper's), "isotropic", "diagonal", "full", "mlp", or a `Score`.
+        chart: "principal" or "polar", see `relations`.
+        positive: "softplus" or "log", how lambda and tau are kept positive.
+        directed: add a term linear in w to the score.
+        content: add the scaled product of queries and keys of the hidden states to the score.
+        exclude_self: no token attends to itself (in self-attention).
+        autocast: let the linear layers follow `torch.autocast`, see `LieTransformerConfig`.
+
+    >>> import torch, lieattn as la
+    >>> layer = la.LieAttention(la.SE3, dim=32, heads=4)
+    >>> layer(torch.zeros(2, 7, 32), la.SE3.random(2, 7)).shape
+    torch.Size([2, 7, 32])
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        dim: int,
+        heads: int,
+        score: str | Score = "norm",
+        *,
+        chart: str = "principal",
+        positive: str = "softplus",
+        directed: bool = False,
+        content: bool = False,
+        exclude_self: bool = True,
+        autocast: bool = False,
+    ) -> None:
+        super().__init__()
+        if dim < 1 or heads < 1 or dim % heads:
+            raise ValueError(
+                f"dim must be a positive multiple of heads, got dim={dim} and heads={heads}."
+            )
+        if isinstance(score, str):
+            score = scores.make(
+                score, group, heads, chart=chart, positive=positive, directed=directed
+            )
+        self.group, self.dim, self.heads, self.chart = group, dim, heads, chart
+        self.exclude_self, self.autocast = exclude_self, autocast
+        self.score = score
+        self.value = nn.Linear(dim + group.chart_dim(chart), dim)
+        self.query_key = nn.Linear(dim, 2 * dim) if content else None
+        self.out = nn.Linear(dim, dim)
+
+    def forward(
+        self,
+        h: Tensor,
+        poses: Tensor | Relations,
+        *,
+        context: Tensor | None = None,
+        context_poses: Tensor | None = None,
+        mask: Tensor | None = None,
+        bias: Tensor | None = None,
+        neighbours: Tensor | None = None,
+    ) -> Tensor:
+        """Updates `[..., Nq, d]` of hidden states.
+
+        Args:
+            h: hidden states `[..., Nq, d]`.
+            poses: `[..., Nq, m, m]`; or `Relations` of the queries with the keys, computed once
+                and shared by layers, whose `valid` tells the pairs that may attend.
+            context, context_poses: hidden states and poses of the keys, for cross-attention.
+            mask: boolean, True = may attend: `[..., Nk]` for keys (True = real token),
+                `[..., Nq, Nk]` for pairs, `[..., H, Nq, Nk]` for pairs and heads.
+            bias: added to the logits, broadcasts to `[..., H, Nq, Nk]`.
+            neighbours: `[..., Nq, k]` keys that each query attends to, see `lie_attention`; masks
+                of pairs and biases then have k in the place of Nk.
+        """
+        keys = h if context is None else context
+        self._require_hidden(h, keys)
+        rel = self._relations(h, poses, context_poses, neighbours)
+        if mask is not None:
+            mask = pair_mask(mask, keys, neighbours)
+        with island(h, self.autocast):
+            return self._attend(h, keys, rel, mask, bias, neighbours)
+
+    def _attend(
+        self,
+        h: Tensor,
+        keys: Tensor,
+        rel: Relations,
+        mask: Tensor | None,
+        bias: Tensor | None,
+        neighbours: Tensor | None,
+    ) -> Tensor:
+        if self.query_key is not None:
+            content = self._content(h, keys, neighbours)
+            bias = content if bias is None else content + bias
+        weight = self.value.weight
+        values = self._heads(linear(keys, weight[:, : self.dim], self.value.bias))
+        mixed, coords = attend_relations(rel, values, self.score, mask, bias, neighbours)
+        # W_w of each head, [H, d/H, C], acts on the pooled invariants: the split value map.
+        pose_weight = weight[:, self.dim :].unflatten(0, (self.heads, -1))
+        mixed = mixed + coords.to(mixed.dtype) @ pose_weight.mT
+        return self.out(mixed.transpose(-3, -2).flatten(-2))
+
+    def _relations(
+        self,
+        h: Tensor,
+        poses: Tensor | Relations,
+        context_poses: Tensor | None,
+        neighbours: Tensor | None,
+    ) -> Relations:
+        if isinstance(poses, Relations):
+            rel = poses
+        else:
+            keys = poses if context_poses is None else context_poses
+            exclude_self = self.exclude_self and context_poses is None
+            rel = relate(self.group, poses, keys, self.chart, neighbours, exclude_self)
+        if rel.valid.shape[-2] != h.shape[-2]:
+            raise ValueError(
+                f"poses and hidden states must be of the same tokens, got {rel.valid.shape[-2]} "
+                f"poses and hidden states {list(h.shape)}."
+            )
+        return Relations(at_least_float32(rel.coords, h), rel.valid)
+
+    def _heads(self, x: Tensor) -> Tensor:
+        """`[..., N, d]` as `[..., H, N, d / H]`."""
+        return x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
+
+    def _content(self, h: Tensor, keys: Tensor, neighbours: Tensor | None) -> Tensor:
+        """`q_i . k_j / sqrt(d / H)` of the hidden states, `[..., H, Nq, Nk]`."""
+        assert self.query_key is not None
+        weight, bias = self.query_key.weight, self.query_key.bias
+        q = self._heads(linear(h, weight[: self.dim], bias[: self.dim]))
+        k = self._heads(linear(keys, weight[self.dim :], bias[self.dim :]))
+        if neighbours is None:
+            logits = q @ k.mT
+        else:
+            k = gather_neighbours(k, neighbours.unsqueeze(-3))
+            logits = (q.unsqueeze(-2) @ k.mT).squeeze(-2)
+        return logits * (self.dim // self.heads) ** -0.5
+
+    def _require_hidden(self, h: Tensor, keys: Tensor) -> None:
+        for name, x in (("h", h), ("context", keys)):
+            if x.dim() < 2 or x.shape[-1] != self.dim:
+                raise ValueError(
+                    f"{name} must have shape [..., N, {self.dim}], got {list(x.shape)}."
+                )
+
+
+def pair_mask(mask: Tensor, keys: Tensor, neighbours: Tensor | None = None) -> Tensor:
+    """A layer's mask of keys, of pairs, or of pairs and heads, as `[..., H, Nq, Nk]`.
+
+    Args:
+        mask: one, two or three dimensions more than the batch.
+        keys: hidden states of the keys, `[..., Nk, d]`.
+        neighbours: lists `[..., Nq, k]`, for which a mask of keys is looked up.
+    """
+    if mask.dtype != torch.bool:
+        raise ValueError(
+            f"mask must be boolean, True for a real token, got {mask.dtype}. Use mask.bool()."
+        )
+    extra = mask.dim() - (keys.dim() - 2)
+    if extra == 1 and mask.shape[-1] != keys.shape[-2]:
+        raise ValueError(
+            f"a mask of tokens must have shape {list(keys.shape[:-1])}, got {list(mask.shape)}. A "
+            "mask of pairs has one dimension more, [B, Nq, Nk]."
+        )
+    if extra == 1 and neighbours is not None:
+        return gather_neighbours(mask[..., None], neighbours)[..., 0].unsqueeze(-3)
+    if extra == 1:
+        return mask[..., None, None, :]
+    if extra in (2, 3):
+        return mask if extra == 3 else mask.unsqueeze(-3)
+    raise ValueError(
+        f"mask must be [B, Nk] (tokens), [B, Nq, Nk] (pairs) or [B, H, Nq, Nk], got "
+        f"{list(mask.shape)} for hidden states {list(keys.shape)}."
+    )

@@ -1,0 +1,100 @@
+"""`CompletionModel`: which pose is missing from a set, and where the gap is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ._model_inputs import split_mask
+from ._precision import island
+from .checkpoint import Pretrained
+from .config import LieTransformerConfig
+from .groups import Group
+from .heads import GapHead
+from .model import LieTransformer
+
+
+class CompletionOutput(NamedTuple):
+    """What is trained: a gap logit and a correction for every token."""
+
+    gap: Tensor  # [..., N], logits of being next to the gap; padding has the least number
+    delta: Tensor  # [..., N, dim], correction from each token to the missing pose
+    poses: Tensor  # [..., N, m, m], the missing pose as each token would have it
+    hidden: Tensor  # [..., N, d]
+
+
+class Completion(NamedTuple):
+    """A missing pose."""
+
+    pose: Tensor  # [..., m, m]
+    base: Tensor  # [...], index of the token it was predicted from
+    confidence: Tensor  # [...], in [0, 1]: the probability of the two likeliest tokens together
+    probabilities: Tensor  # [..., N]
+
+
+class CompletionModel(Pretrained, nn.Module):
+    """A transformer with a gap head: finds the missing pose of a set, Section 5 of the paper.
+
+    With `score="norm"` it is the paper's model G, with `score="mlp"` model C.
+
+    >>> import lieattn as la
+    >>> model = CompletionModel(la.SE2)
+    >>> model.complete(la.SE2.random(7)).pose.shape
+    torch.Size([3, 3])
+    >>> sum(p.numel() for p in model.parameters())
+    33384
+    """
+
+    backbone: type[nn.Module] = LieTransformer
+
+    def __init__(self, group: Group, config: LieTransformerConfig | None = None) -> None:
+        super().__init__()
+        self.group, self.config = group, config or LieTransformerConfig()
+        self.transformer = self.backbone(group, self.config)
+        self.gap = GapHead(self.config.dim)
+
+    def forward(
+        self, poses: Tensor, features: Tensor | None = None, mask: Tensor | None = None
+    ) -> CompletionOutput:
+        """Gap logits and corrections. `poses [..., N, m, m]`, `mask [..., N]`, True = real."""
+        out = self.transformer(poses, features, mask)
+        tokens, _ = split_mask(mask, poses)
+        with island(poses, self.config.autocast):
+            gap = self.gap(out.hidden, tokens)
+        return CompletionOutput(gap, out.delta, out.poses, out.hidden)
+
+    @torch.no_grad()
+    def complete(
+        self, poses: Tensor, mask: Tensor | None = None, features: Tensor | None = None
+    ) -> Completion:
+        """The pose that is missing from a set.
+
+        Args:
+            poses: `[..., N, m, m]`; each set is checked to be of the model's group.
+            mask: `[..., N]`, True = real token; every set needs one.
+            features: `[..., N, config.features]`, if the model has any.
+        Returns:
+            `Completion(pose, base, confidence, probabilities)`. Dropout is off.
+        """
+        if mask is not None and not mask.any(-1).all():
+            empty = (~mask.any(-1)).reshape(-1).nonzero()[0].item()
+            raise ValueError(
+                f"set {empty} has no real token, so there is nothing to complete: the mask is "
+                "False throughout, and True marks a real token."
+            )
+        training = self.training
+        self.eval()
+        try:
+            out = self(poses, features, mask)
+        finally:
+            self.train(training)
+        if poses.shape[-3] == 0:
+            raise ValueError("there is nothing to complete in a set of no poses.")
+        probabilities = out.gap.float().softmax(-1)
+        base = probabilities.argmax(-1)
+        index = base[..., None, None, None].expand(*base.shape, 1, *poses.shape[-2:])
+        pose = out.poses.gather(-3, index).squeeze(-3)
+        confidence = probabilities.topk(min(2, probabilities.shape[-1]), dim=-1).values.sum(-1)
+        return Completion(pose, base, confidence, probabilities)

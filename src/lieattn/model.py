@@ -1,0 +1,228 @@
+"""`LieTransformer`: a plain pre-norm transformer whose tokens are group elements."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from . import _model_inputs as inputs
+from ._precision import at_least_float32, island
+from .attention import LieAttention
+from .checkpoint import Pretrained
+from .config import LieTransformerConfig
+from .groups import Group
+from .heads import CorrectionHead, UpdateHead
+from .relations import Relations, relate
+
+
+class LieTransformerOutput(NamedTuple):
+    """What a transformer says of a set of poses."""
+
+    hidden: Tensor  # [..., N, d], invariant
+    delta: Tensor  # [..., N, dim], invariant correction in orthonormal coordinates
+    poses: Tensor  # [..., N, m, m], frames exp(delta), equivariant
+    frames: Tensor  # [..., N, m, m], what delta corrects: the input, or where updates moved it
+
+
+class FeedForward(nn.Sequential):
+    """Two linear layers of hidden width 4d with a GELU between them."""
+
+    def __init__(self, dim: int) -> None:
+        super().__init__(nn.Linear(dim, 4 * dim), nn.GELU(), nn.Linear(4 * dim, dim))
+
+
+class LieTransformerLayer(nn.Module):
+    """`h + Attn(LN(h), w)`, then `h + FFN(LN(h))`, Section 4.2."""
+
+    def __init__(self, group: Group, config: LieTransformerConfig) -> None:
+        super().__init__()
+        self.attention_norm = nn.LayerNorm(config.dim)
+        self.attention = LieAttention(
+            group,
+            config.dim,
+            config.heads,
+            config.score,
+            chart=config.chart,
+            positive=config.positive,
+            directed=config.directed,
+            content=config.content,
+            exclude_self=config.exclude_self,
+            autocast=config.autocast,
+        )
+        self.feed_forward_norm = nn.LayerNorm(config.dim)
+        self.feed_forward = FeedForward(config.dim)
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(
+        self, h: Tensor, rel: Relations, bias: Tensor | None, neighbours: Tensor | None
+    ) -> Tensor:
+        normed = self.attention_norm(h)
+        h = h + self.dropout(self.attention(normed, rel, bias=bias, neighbours=neighbours))
+        return h + self.dropout(self.feed_forward(self.feed_forward_norm(h)))
+
+
+class LieTransformer(Pretrained, nn.Module):
+    r"""Invariant features and equivariant poses from a set of poses, Section 4 of the paper.
+
+    Every token starts from the same learned vector; all that tells tokens apart enters through
+    $w_{ij} = \log(g_i^{-1} g_j)$, computed once and shared by the layers. The output pose is
+    $g_i \exp(\delta_i)$.
+
+    Args:
+        group: the group of the poses.
+        config: `LieTransformerConfig`; the default is the paper's.
+
+    >>> import lieattn as la
+    >>> model = la.LieTransformer(la.SE3, la.LieTransformerConfig(dim=32, heads=4, layers=3))
+    >>> out = model(la.SE3.random(2, 7))
+    >>> out.hidden.shape, out.delta.shape, out.poses.shape
+    (torch.Size([2, 7, 32]), torch.Size([2, 7, 6]), torch.Size([2, 7, 4, 4]))
+    """
+
+    def __init__(self, group: Group, config: LieTransformerConfig | None = None) -> None:
+        super().__init__()
+        config = config or LieTransformerConfig()
+        self.group, self.config = group, config
+        for chart in {config.chart, _output_chart(config)}:
+            group.chart_blocks(chart)  # raises where the group does not have it
+        self.check_inputs = True
+        self.h0 = nn.Parameter(torch.randn(config.dim) * config.dim**-0.5)
+        self.embed = nn.Linear(config.features, config.dim) if config.features else None
+        self.layers = nn.ModuleList(
+            LieTransformerLayer(group, config) for _ in range(config.layers)
+        )
+        updates = config.layers - 1 if config.pose_updates else 0
+        self.updates = nn.ModuleList(UpdateHead(config.dim, group.dim) for _ in range(updates))
+        self.norm = nn.LayerNorm(config.dim)
+        self.correction = CorrectionHead(config.dim, group.dim)
+
+    def forward(
+        self,
+        poses: Tensor,
+        features: Tensor | None = None,
+        mask: Tensor | None = None,
+        *,
+        frozen: Tensor | None = None,
+        bias: Tensor | None = None,
+        neighbours: Tensor | None = None,
+    ) -> LieTransformerOutput:
+        """Read a set of poses.
+
+        Args:
+            poses: `[..., N, m, m]`, float32 or float64. Geometry runs in their dtype, the network
+                in that of its parameters.
+            features: invariant features of the tokens, `[..., N, config.features]`.
+            mask: `[..., N]`, True = real token; the poses of padding may hold anything. Or
+                `[..., N, N]`, True where token i may attend to token j, e.g. a causal mask.
+            frozen: `[..., N]`, True = this token's pose stays as it is.
+            bias: added to the logits, broadcasts to `[..., H, N, N]` (edge features).
+            neighbours: `[..., N, k]`, the tokens that each one attends to, see `lie_attention`.
+        Returns:
+            `LieTransformerOutput(hidden, delta, poses, frames)`. Padding and frozen tokens have
+            `delta = 0` and keep their pose.
+        """
+        with island(poses, self.config.autocast):
+            return self._forward(poses, features, mask, frozen, bias, neighbours)
+
+    def _forward(
+        self,
+        poses: Tensor,
+        features: Tensor | None,
+        mask: Tensor | None,
+        frozen: Tensor | None,
+        bias: Tensor | None,
+        neighbours: Tensor | None,
+    ) -> LieTransformerOutput:
+        tokens, pairs = inputs.split_mask(mask, poses)
+        g = inputs.real_poses(self.group, poses, tokens, self.check_inputs)
+        h = self._embed(g, features)
+        moving = inputs.moving(tokens, frozen, poses)
+        rel, scale = self._relate(g, tokens, pairs, neighbours)
+        for i, layer in enumerate(self.layers):
+            h = layer(h, rel, bias, neighbours)
+            if i < len(self.updates):
+                g = self._detach(self._move(g, self.updates[i](h), scale, moving)[0])
+                rel, scale = self._relate(g, tokens, pairs, neighbours)
+        h = self.norm(h)
+        moved, delta = self._move(g, self.correction(h), scale, moving)
+        if tokens is not None:
+            moved = torch.where(tokens[..., None, None], moved, poses)
+        return LieTransformerOutput(h, delta, moved, g)
+
+    def _embed(self, poses: Tensor, features: Tensor | None) -> Tensor:
+        """The same vector for all tokens, and what their features add to it."""
+        inputs.require_features(features, poses, self.config.features)
+        h = self.h0.expand(*poses.shape[:-2], -1)
+        if self.embed is None or features is None:
+            return h
+        return h + self.embed(features.to(self.h0.dtype))
+
+    def _relate(
+        self,
+        g: Tensor,
+        tokens: Tensor | None,
+        pairs: Tensor | None,
+        neighbours: Tensor | None,
+    ) -> tuple[Relations, Tensor | None]:
+        """Relations of the set and the scale they were divided by, `[..., 1, 1]`."""
+        group, config = self.group, self.config
+
+        def restricted(chart: str) -> Relations:
+            rel = relate(group, g, g, chart, neighbours, config.exclude_self)
+            return inputs.restrict(rel, tokens, pairs, neighbours)
+
+        rel = restricted(config.chart)
+        if not config.normalise:
+            return rel, None
+        # The logarithm grows without bound towards the cut of Aff(n), and a pair that crosses it
+        # is gone: a mean of squares must not hang on that. On other groups the charts are one.
+        global_chart = config.chart == "polar" or group.chart_dim(group.charts[-1]) == group.dim
+        scale = root_mean_square(group, rel if global_chart else restricted("polar"))
+        return divide(group, rel, scale), scale
+
+    def _move(
+        self, g: Tensor, delta: Tensor, scale: Tensor | None, moving: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """`g exp(delta)` and delta, which is zero for tokens that do not move."""
+        with island(g):
+            delta = at_least_float32(delta, g)
+            if scale is not None:
+                delta = delta * scale
+            if moving is not None:
+                delta = torch.where(moving[..., None], delta, 0)
+            step = self.group.exp(delta, chart=_output_chart(self.config))
+            moved = self.group.compose(g, step)
+        if moving is not None:
+            moved = torch.where(moving[..., None, None], moved, g)
+        return moved, delta
+
+    def _detach(self, g: Tensor) -> Tensor:
+        if not self.config.detach_rotations:
+            return g
+        if self.group.matrix_size == self.group.n:  # no column of translations
+            return g.detach()
+        return torch.cat([g[..., :-1].detach(), g[..., -1:]], dim=-1)
+
+
+def root_mean_square(group: Group, rel: Relations) -> Tensor:
+    """Root mean square of the coordinates of a set's valid pairs, `[..., 1, 1]`, an invariant.
+
+    It is 1 where nothing is valid or all poses are the same. Parity does not count.
+    """
+    coords = rel.coords[..., : group.dim]
+    count = rel.valid.sum((-2, -1), keepdim=True) * group.dim
+    square = torch.where(rel.valid[..., None], coords, 0).square().sum(-1)
+    mean = square.sum((-2, -1), keepdim=True) / count.clamp(min=1)
+    return torch.where(mean > 0, mean, 1).sqrt()
+
+
+def divide(group: Group, rel: Relations, scale: Tensor) -> Relations:
+    """Relations with coordinates divided by a scale `[..., 1, 1]`; parity stays as it is."""
+    divided = rel.coords[..., : group.dim] / scale[..., None]
+    return Relations(torch.cat([divided, rel.coords[..., group.dim :]], dim=-1), rel.valid)
+
+
+def _output_chart(config: LieTransformerConfig) -> str:
+    return "polar" if config.output == "global" else "principal"

@@ -1,0 +1,68 @@
+"""What the operator accepts: messages for tensors that do not fit together. No values are read."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..groups import Group
+
+
+def require_values(values: Tensor, q_poses: Tensor, k_poses: Tensor) -> None:
+    """Values are `[..., H, Nk, dv]`, with the batch of the poses."""
+    keys = k_poses.shape[-3]
+    batch = torch.broadcast_shapes(q_poses.shape[:-3], k_poses.shape[:-3])
+    expected = f"[{', '.join(map(str, batch))}{', ' if batch else ''}H, {keys}, dv]"
+    fits = values.dim() >= 3 and values.shape[-2] == keys and _broadcasts(values.shape[:-3], batch)
+    if not fits:
+        raise ValueError(
+            f"values must have shape {expected} (batch, heads, keys, width), got "
+            f"{list(values.shape)}; the key poses are {list(k_poses.shape)}."
+        )
+
+
+def require_weights(weights: Tensor, heads: int, group: Group, chart: str) -> None:
+    """Block weights are `[H, K]`, a row a head and a column a block of the chart."""
+    blocks = group.chart_blocks(chart)
+    if weights.shape != (heads, len(blocks)):
+        names = ", ".join(block.name for block in blocks)
+        raise ValueError(
+            f"weights must have shape [{heads}, {len(blocks)}] (heads of the values, blocks of "
+            f"{group} in the {chart} chart: {names}), got {list(weights.shape)}."
+        )
+
+
+def require_pairs(name: str, x: Tensor, shape: torch.Size) -> None:
+    """A mask or bias broadcasts to the logits, `[..., H, Nq, Nk]`."""
+    if name == "mask" and x.dtype != torch.bool:
+        raise ValueError(
+            f"mask must be boolean, True where a query may attend to a key, got {x.dtype}. For a "
+            "mask of zeros and -inf use bias=mask."
+        )
+    if not _broadcasts(x.shape, shape):
+        hint = ""
+        if x.dim() == 2 and x.shape == (shape[0], shape[-1]):
+            hint = f" To mask the keys of each set use {name}[:, None, None, :]."
+        raise ValueError(
+            f"{name} must broadcast to {list(shape)} (batch, heads, queries, keys), got "
+            f"{list(x.shape)}.{hint}"
+        )
+
+
+def require_square(q_poses: Tensor, k_poses: Tensor) -> None:
+    """`exclude_self` pairs query i with key i."""
+    if q_poses.dim() < 3 or k_poses.dim() < 3:
+        return  # `relations` says what is wrong
+    queries, keys = q_poses.shape[-3], k_poses.shape[-3]
+    if queries != keys:
+        raise ValueError(
+            f"exclude_self leaves out key i for query i and needs as many queries as keys, got "
+            f"{queries} and {keys}. For attention between two sets pass exclude_self=False."
+        )
+
+
+def _broadcasts(shape: torch.Size, target: torch.Size) -> bool:
+    if len(shape) > len(target):
+        return False
+    pairs = zip(reversed(shape), reversed(target), strict=False)
+    return all(a in (1, b) for a, b in pairs)

@@ -1,0 +1,85 @@
+"""What a score is: from the invariants of pairs to attention logits, one set a head."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ..groups import Group
+
+FLOOR = 1e-3  # Section 4.3: keeps lambda and tau away from zero
+PARAMETERISATIONS = ("softplus", "log")
+
+
+class Score(nn.Module):
+    """Logits `[..., H, Nq, Nk]` of pairs with coordinates `[..., Nq, Nk, C]`, C of the chart.
+
+    A score sees the invariants alone, so whatever it computes is invariant. A new score is one
+    file with a subclass (the four arguments below, and `forward`) and one line in `SCORES`.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        heads: int,
+        chart: str = "principal",
+        positive: str = "softplus",
+    ) -> None:
+        super().__init__()
+        if positive not in PARAMETERISATIONS:
+            raise ValueError(
+                f"unknown parameterisation {positive!r}; known are {', '.join(PARAMETERISATIONS)}."
+            )
+        self.group, self.heads, self.chart, self.positive = group, heads, chart, positive
+        self.coordinates = group.chart_dim(chart)
+
+    @abstractmethod
+    def forward(self, coords: Tensor) -> Tensor: ...
+
+    def keep_positive(self, raw: Tensor) -> Tensor:
+        """A positive number from an unconstrained one: softplus + 1e-3, or the exponential."""
+        if self.positive == "log":
+            return raw.exp()
+        return nn.functional.softplus(raw) + FLOOR
+
+    def extra_repr(self) -> str:
+        return f"{self.group}, heads={self.heads}, chart={self.chart!r}"
+
+
+class WeightedNorm(Score):
+    """`-sum_k lambda_k |w_k|^2 / tau` over parts `w_k` of the coordinates.
+
+    Args:
+        parts: how many coordinates each part has; they add up to those of the chart.
+    """
+
+    def __init__(
+        self, group: Group, heads: int, chart: str, positive: str, parts: Sequence[int]
+    ) -> None:
+        super().__init__(group, heads, chart, positive)
+        self.parts = tuple(parts)
+        self.raw_lambda = nn.Parameter(torch.zeros(heads, len(self.parts)))
+        self.raw_tau = nn.Parameter(torch.zeros(heads))
+
+    @property
+    def weights(self) -> Tensor:
+        """`lambda / tau`, `[H, parts]`: the score depends on nothing else."""
+        return self.keep_positive(self.raw_lambda) / self.keep_positive(self.raw_tau)[:, None]
+
+    def forward(self, coords: Tensor) -> Tensor:
+        return weighted_norm_logits(coords, self.weights, self.parts)
+
+
+def weighted_norm_logits(coords: Tensor, weights: Tensor, parts: Sequence[int]) -> Tensor:
+    """`-sum_k weights[h, k] |w_k|^2`, `[..., H, Nq, Nk]`, for coordinates `[..., Nq, Nk, C]`.
+
+    A sum of products, not a matrix product, which may run in TF32 on a GPU.
+    """
+    weights = weights.to(coords.dtype)[..., None, None]
+    logits = torch.zeros((), dtype=coords.dtype, device=coords.device)
+    for k, part in enumerate(coords.split(list(parts), dim=-1)):
+        logits = logits - weights[:, k] * part.square().sum(-1).unsqueeze(-3)
+    return logits

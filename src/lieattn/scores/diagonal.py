@@ -1,0 +1,26 @@
+"""One weight a coordinate: axes of a block may count differently."""
+
+from __future__ import annotations
+
+from ..groups import Group
+from .base import WeightedNorm
+
+
+class DiagonalScore(WeightedNorm):
+    """`-sum_c lambda_c w_c^2 / tau`: `C + 1` parameters a head.
+
+    The axes are those of each token's own frame, so it is as invariant as the block norm.
+
+    >>> import lieattn as la
+    >>> DiagonalScore(la.SE3, heads=4).weights.shape
+    torch.Size([4, 6])
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        heads: int,
+        chart: str = "principal",
+        positive: str = "softplus",
+    ) -> None:
+        super().__init__(group, heads, chart, positive, [1] * group.chart_dim(chart))

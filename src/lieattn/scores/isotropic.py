@@ -1,0 +1,24 @@
+"""One weight for all coordinates: what the blocks are measured against."""
+
+from __future__ import annotations
+
+from ..groups import Group
+from .base import WeightedNorm
+
+
+class IsotropicScore(WeightedNorm):
+    """`-lambda |w|^2 / tau` in the Frobenius norm: two parameters a head.
+
+    >>> import lieattn as la
+    >>> IsotropicScore(la.Aff2, heads=4).weights.shape
+    torch.Size([4, 1])
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        heads: int,
+        chart: str = "principal",
+        positive: str = "softplus",
+    ) -> None:
+        super().__init__(group, heads, chart, positive, [group.chart_dim(chart)])

@@ -1,0 +1,43 @@
+"""A learned kernel on the same invariant: the score of the paper's model C."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ..groups import Group
+from .base import Score
+
+HIDDEN = 32  # Section 5: one hidden layer of 32 units
+
+
+class MLPScore(Score):
+    """`psi_h(w_ij)`, a ReLU network with one hidden layer for each head.
+
+    `32 (C + 2) + 1` parameters a head. It has no lambda and tau; `positive` is not used.
+
+    >>> import lieattn as la
+    >>> sum(p.numel() for p in MLPScore(la.SE2, heads=1).parameters())
+    161
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        heads: int,
+        chart: str = "principal",
+        positive: str = "softplus",
+    ) -> None:
+        super().__init__(group, heads, chart, positive)
+        self.first = nn.Linear(self.coordinates, heads * HIDDEN)
+        bound = HIDDEN**-0.5  # nn.Linear's own, of a layer with 32 inputs
+        self.second = nn.Parameter(torch.empty(heads, HIDDEN).uniform_(-bound, bound))
+        self.second_bias = nn.Parameter(torch.empty(heads).uniform_(-bound, bound))
+
+    def forward(self, coords: Tensor) -> Tensor:
+        dtype = coords.dtype
+        weight, bias = self.first.weight.to(dtype), self.first.bias.to(dtype)
+        hidden = nn.functional.linear(coords, weight, bias)
+        hidden = hidden.relu().unflatten(-1, (self.heads, HIDDEN))
+        logits = (hidden * self.second.to(dtype)).sum(-1) + self.second_bias.to(dtype)
+        return logits.movedim(-1, -3)

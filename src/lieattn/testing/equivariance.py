@@ -1,0 +1,125 @@
+"""How equivariant a model is, measured as the paper measures it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+
+from ..groups import Group
+
+FLOOR = {"SO": 1e-13, "SE": 1e-11, "Sim": 1e-10, "Aff": 1e-10, "other": 1e-9}
+"""Squared algebra norm that rounding to float32 may cause, for poses of order 1. A relative pose is
+rounded by eps |g^-1| |g|, and a network multiplies that by its Lipschitz constant, here below 10:
+1e-13 is (5 eps)^2 for SO(n), SE(n) adds translations of some units, Aff(n) the condition of its
+linear part, a group of your own an iteration for its logarithm."""
+
+
+def equivariance_error(
+    fn: Callable[[Tensor], Any],
+    group: Group,
+    poses: Tensor,
+    trials: int = 10,
+    *,
+    generator: Generator | None = None,
+) -> float:
+    r"""Mean of $\|\log((a \hat g)^{-1}\, \hat g(a \cdot S))\|^2$ over random a, Section 5.
+
+    Args:
+        fn: from poses `[..., N, m, m]` to poses `[..., m, m]`, or to an object with `poses` or
+            `pose`, such as a model's output. A module is measured in eval mode.
+        group: the group that acts.
+        poses: the set S, `[..., N, m, m]`.
+        trials: how many random elements `a` (`group.random`) move the set.
+        generator: where they come from; the default gives the same ones every time.
+    Returns:
+        The mean over trials, batch and tokens, in orthonormal coordinates. Outputs are compared in
+        float64, so that the error is the model's and not the comparison's. Where a pair of outputs
+        has no logarithm, the squared Frobenius distance stands in.
+
+    >>> import lieattn as la
+    >>> equivariance_error(la.LieTransformer(la.SE3), la.SE3, la.SE3.random(2, 8)) < 1e-11
+    True
+    """
+    generator = generator or torch.Generator().manual_seed(0)
+    elements = group.random(trials, generator=generator, dtype=poses.dtype).to(poses.device)
+    with torch.no_grad(), _in_eval_mode(fn):
+        plain = _poses_of(fn(poses)).double()
+        total = 0.0
+        for a in elements:
+            moved = _poses_of(fn(group.compose(a, poses))).double()
+            total += _squared_distance(group, group.compose(a.double(), plain), moved)
+    return total / trials
+
+
+def assert_equivariant(
+    model: Callable[[Tensor], Any],
+    group: Group,
+    poses: Tensor | None = None,
+    *,
+    tolerance: float | None = None,
+    trials: int = 10,
+) -> None:
+    """Raise AssertionError if a model errs by more than rounding can explain.
+
+    Args:
+        model: as `fn` of `equivariance_error`.
+        group: the group that acts.
+        poses: a batch to try it on; two random sets of 32 if not given.
+        tolerance: largest squared algebra norm; the default is `allowed_error(group, dtype)`, which
+            is meant for poses and translations of order 1.
+        trials: how many random elements.
+
+    >>> import lieattn as la
+    >>> assert_equivariant(la.LieTransformer(la.Aff2), la.Aff2)
+    """
+    if poses is None:
+        poses = group.random(2, 32, generator=torch.Generator().manual_seed(1))
+    allowed = allowed_error(group, poses.dtype) if tolerance is None else tolerance
+    error = equivariance_error(model, group, poses, trials)
+    if not error <= allowed:
+        raise AssertionError(
+            f"not equivariant under {group}: moving the input by a group element and moving the "
+            f"output differ by {error:.1e} (squared algebra norm, mean over {trials} elements), "
+            f"allowed {allowed:.1e}."
+        )
+
+
+def allowed_error(group: Group, dtype: torch.dtype) -> float:
+    """Squared algebra norm that rounding alone may cause, for poses of order 1."""
+    family = group.name.rstrip("0123456789")
+    floor = FLOOR.get(family, FLOOR["other"])
+    return floor * (torch.finfo(dtype).eps / torch.finfo(torch.float32).eps) ** 2
+
+
+def _squared_distance(group: Group, a: Tensor, b: Tensor) -> float:
+    w, valid = group.relation(a, b)
+    eye = torch.eye(group.matrix_size, dtype=a.dtype, device=a.device)
+    frobenius = (group.relative(a, b) - eye).square().sum((-2, -1))
+    return torch.where(valid, w.square().sum(-1), frobenius).mean().item()
+
+
+def _poses_of(output: Any) -> Tensor:
+    for name in ("poses", "pose"):
+        output = getattr(output, name, output)
+    if not isinstance(output, Tensor):
+        raise TypeError(
+            "the function must return poses, or an object with `poses` or `pose`, got "
+            f"{type(output).__name__}."
+        )
+    return output
+
+
+@contextmanager
+def _in_eval_mode(fn: object) -> Iterator[None]:
+    training = isinstance(fn, nn.Module) and fn.training
+    if training:
+        fn.eval()  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        if training:
+            fn.train()  # type: ignore[attr-defined]
