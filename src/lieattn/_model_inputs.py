@@ -8,7 +8,7 @@ from torch import Tensor
 from ._precision import island
 from ._reading import readable
 from .attention import pair_mask
-from .groups import Group, _validate
+from .groups import Group
 from .relations import Relations
 
 
@@ -39,7 +39,6 @@ def split_mask(mask: Tensor | None, poses: Tensor) -> tuple[Tensor | None, Tenso
 
 def real_poses(group: Group, poses: Tensor, tokens: Tensor | None, check: bool) -> Tensor:
     """Poses with the identity in the place of padding, which may hold zeros or NaN."""
-    _validate.poses(group, poses)
     if poses.dim() < 3:
         m = group.matrix_size
         raise ValueError(
@@ -92,11 +91,12 @@ def restrict(
 ) -> Relations:
     """Relations whose `valid` leaves out what a mask of tokens or of pairs forbids."""
     if tokens is not None:
-        # [..., 1, Nq, Nk] of the keys, for which one column of hidden states stands in.
-        pairs = pair_mask(tokens, tokens[..., None], neighbours).squeeze(-3)
+        # One column stands in for the hidden states of the keys. Padding asks nothing either.
+        keys = pair_mask(tokens, tokens[..., None], neighbours).squeeze(-3)
+        return Relations(rel.coords, rel.valid & keys & tokens[..., None])
     if pairs is None:
         return rel
-    if pairs.shape[-2:] != rel.valid.shape[-2:] and pairs.shape[-2] != 1:
+    if pairs.shape[-2:] != rel.valid.shape[-2:]:
         raise ValueError(
             f"a mask of pairs must have shape {list(rel.valid.shape)}, got {list(pairs.shape)}."
         )

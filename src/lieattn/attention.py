@@ -10,6 +10,7 @@ from . import scores
 from ._precision import at_least_float32, island
 from .groups import Group
 from .ops import attend_relations
+from .ops._inputs import require_tensors
 from .relations import Relations, gather_neighbours, relate
 from .scores import Score
 
@@ -89,6 +90,7 @@ class LieAttention(nn.Module):
             neighbours: `[..., Nq, k]` keys that each query attends to, see `lie_attention`; masks
                 of pairs and biases then have k in the place of Nk.
         """
+        require_tensors(h=h, context=context, context_poses=context_poses, mask=mask, bias=bias)
         keys = h if context is None else context
         self._require_hidden(h, keys)
         rel = self._relations(h, poses, context_poses, neighbours)

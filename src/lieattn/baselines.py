@@ -13,9 +13,10 @@ from .attention import pair_mask
 from .checkpoint import Pretrained
 from .completion import CompletionModel
 from .config import LieTransformerConfig
-from .groups import Group
+from .groups import Group, _validate
 from .heads import CorrectionHead
 from .model import FeedForward, LieTransformer, LieTransformerOutput
+from .ops._inputs import require_tensors
 
 
 def absolute_features(group: Group, poses: Tensor) -> Tensor:
@@ -80,6 +81,8 @@ class VectorTransformer(Pretrained, nn.Module):
         self, poses: Tensor, features: Tensor | None = None, mask: Tensor | None = None
     ) -> LieTransformerOutput:
         """As `LieTransformer.forward`; there are no features."""
+        require_tensors(features=features, mask=mask)
+        _validate.poses(self.group, poses)
         inputs.require_features(features, poses, 0)
         tokens, pairs = inputs.split_mask(mask, poses)
         g = inputs.real_poses(self.group, poses, tokens, self.check_inputs)

@@ -12,8 +12,9 @@ from ._precision import at_least_float32, island
 from .attention import LieAttention
 from .checkpoint import Pretrained
 from .config import LieTransformerConfig
-from .groups import Group
+from .groups import Group, _validate
 from .heads import CorrectionHead, UpdateHead
+from .ops._inputs import require_tensors
 from .relations import Relations, relate
 
 
@@ -123,6 +124,8 @@ class LieTransformer(Pretrained, nn.Module):
             `LieTransformerOutput(hidden, delta, poses, frames)`. Padding and frozen tokens have
             `delta = 0` and keep their pose.
         """
+        require_tensors(features=features, mask=mask, frozen=frozen, bias=bias)
+        _validate.poses(self.group, poses)
         with island(poses, self.config.autocast):
             return self._forward(poses, features, mask, frozen, bias, neighbours)
 

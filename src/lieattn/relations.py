@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ._precision import island
 from ._reading import readable
-from .groups import Group
+from .groups import Group, _validate
 
 
 class Relations(NamedTuple):
@@ -80,6 +80,7 @@ def relate(
     exclude_self: bool,
 ) -> Relations:
     """Relations of all pairs or of listed ones, in full precision, with `valid` = may attend."""
+    _require_sets(group, q, k)
     with island(q):
         if neighbours is None:
             rel = relations(group, q, k, chart)
@@ -106,9 +107,13 @@ def gather_neighbours(x: Tensor, neighbours: Tensor) -> Tensor:
 
 def require_neighbours(neighbours: Tensor, queries: int, keys: int) -> None:
     """Refuse what is not a list of indices of keys for every query."""
-    if not isinstance(neighbours, Tensor) or neighbours.dtype != torch.int64:
-        got = neighbours.dtype if isinstance(neighbours, Tensor) else type(neighbours).__name__
-        raise ValueError(f"neighbours must be a tensor of int64 indices of keys, got {got}.")
+    if not isinstance(neighbours, Tensor):
+        raise TypeError(
+            f"neighbours must be a torch.Tensor, got {type(neighbours).__name__}. Use "
+            "torch.as_tensor(...)."
+        )
+    if neighbours.dtype != torch.int64:
+        raise ValueError(f"neighbours must be int64 indices of keys, got {neighbours.dtype}.")
     if neighbours.dim() < 2 or neighbours.shape[-2] != queries:
         raise ValueError(
             f"neighbours must have shape [..., Nq, k] with Nq = {queries}, got "
@@ -126,7 +131,8 @@ def require_neighbours(neighbours: Tensor, queries: int, keys: int) -> None:
 def _require_sets(group: Group, q: Tensor, k: Tensor) -> None:
     m = group.matrix_size
     for name, poses in (("query", q), ("key", k)):
-        if isinstance(poses, Tensor) and poses.dim() < 3:
+        _validate.tensor(poses, f"{group} {name} poses")
+        if poses.dim() < 3:
             raise ValueError(
                 f"{name} poses must be a set [..., N, {m}, {m}], got {list(poses.shape)}. "
                 "For a single pair use group.log_relative(a, b)."

@@ -8,6 +8,15 @@ from torch import Tensor
 from ..groups import Group
 
 
+def require_tensors(**arguments: object) -> None:
+    """Every argument is a tensor or was left out (None)."""
+    for name, x in arguments.items():
+        if x is not None and not isinstance(x, Tensor):
+            raise TypeError(
+                f"{name} must be a torch.Tensor, got {type(x).__name__}. Use torch.as_tensor(...)."
+            )
+
+
 def require_values(values: Tensor, q_poses: Tensor, k_poses: Tensor) -> None:
     """Values are `[..., H, Nk, dv]`, with the batch of the poses."""
     keys = k_poses.shape[-3]
@@ -51,7 +60,7 @@ def require_pairs(name: str, x: Tensor, shape: torch.Size) -> None:
 
 def require_square(q_poses: Tensor, k_poses: Tensor) -> None:
     """`exclude_self` pairs query i with key i."""
-    if q_poses.dim() < 3 or k_poses.dim() < 3:
+    if any(not isinstance(x, Tensor) or x.dim() < 3 for x in (q_poses, k_poses)):
         return  # `relations` says what is wrong
     queries, keys = q_poses.shape[-3], k_poses.shape[-3]
     if queries != keys:

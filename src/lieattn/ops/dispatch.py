@@ -66,6 +66,7 @@ def lie_attention(
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}; known are {', '.join(BACKENDS)}.")
+    _inputs.require_tensors(values=values, mask=mask, bias=bias, neighbours=neighbours)
     if exclude_self:
         _inputs.require_square(q_poses, k_poses)
     rel = relate(group, q_poses, k_poses, chart, neighbours, exclude_self)

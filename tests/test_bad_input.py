@@ -1,0 +1,136 @@
+"""Bad input is answered with what was wrong, what was expected, and how to mend it."""
+
+import pytest
+import torch
+
+import lieattn as la
+from lieattn import LieTransformerConfig
+
+B, N = 2, 5
+POSES = la.SE3.random(B, N)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"poses": la.SE2.random(B, N)}, r"SE\(3\) poses must have shape \[..., 4, 4\]"),
+        ({"poses": POSES[0, 0]}, r"must be a set .*poses\[None\]"),
+        ({"poses": la.Aff3.random(B, N)}, r"is not in SE\(3\): its rotation part"),
+        ({"poses": POSES.half()}, "must be float32 or float64"),
+        ({"poses": torch.full_like(POSES, torch.nan)}, "holds NaN or infinity"),
+        ({"mask": torch.ones(B, N)}, "mask must be boolean, True for a real token"),
+        ({"mask": torch.ones(B, N + 1, dtype=torch.bool)}, r"mask must have shape \[2, 5\]"),
+        ({"mask": torch.zeros(B, N, dtype=torch.bool)}, "False everywhere.*pass ~mask"),
+        ({"mask": torch.ones(B, N, 3, dtype=torch.bool)}, "mask of pairs must have shape"),
+        ({"features": torch.zeros(B, N, 3)}, r"no features; .*features=3"),
+        ({"frozen": torch.zeros(B, N)}, "frozen must be boolean"),
+        ({"neighbours": torch.zeros(B, N, 3)}, "int64"),
+        ({"bias": torch.zeros(B, 4, N, 2)}, "bias must broadcast to"),
+    ],
+)
+def test_a_model_names_what_does_not_fit(arguments: dict[str, object], message: str) -> None:
+    model = la.LieTransformer(la.SE3)
+    with pytest.raises(ValueError, match=message):
+        model(**{"poses": POSES, **arguments})
+
+
+@pytest.mark.parametrize("bad", [POSES.numpy(), POSES.tolist(), None])
+def test_poses_must_be_a_tensor(bad: object) -> None:
+    for model in (la.LieTransformer(la.SE3), la.VectorCompletionModel(la.SE3)):
+        with pytest.raises(TypeError, match=r"poses must be a torch.Tensor, got .*as_tensor"):
+            model(bad)
+
+
+@pytest.mark.parametrize("name", ["mask", "features", "frozen", "bias", "neighbours"])
+def test_what_goes_with_the_poses_must_be_a_tensor(name: str) -> None:
+    model = la.LieTransformer(la.SE3, LieTransformerConfig(features=3 if name == "features" else 0))
+    with pytest.raises(TypeError, match=f"{name} must be a torch.Tensor, got list"):
+        model(POSES, **{name: [1, 2, 3]})
+
+
+def test_poses_of_another_group_of_the_same_size_are_found() -> None:
+    with pytest.raises(ValueError, match=r"not in SE\(2\)"):
+        la.CompletionModel(la.SE2)(la.SO3.random(B, N))
+    with pytest.raises(ValueError, match=r"not in SO\(3\)"):
+        la.CompletionModel(la.SO3).complete(la.Aff2.random(B, N))
+
+
+def test_the_check_of_values_can_be_switched_off() -> None:
+    model = la.LieTransformer(la.SE3)
+    model.check_inputs = False
+    assert model(1.001 * POSES).poses.shape == POSES.shape
+
+
+def test_features_must_be_there_and_fit() -> None:
+    model = la.LieTransformer(la.SE3, LieTransformerConfig(features=3))
+    with pytest.raises(ValueError, match="reads 3 features a token"):
+        model(POSES)
+    with pytest.raises(ValueError, match=r"features must have shape \[2, 5, 3\]"):
+        model(POSES, torch.zeros(B, N, 4))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"h": torch.zeros(B, N, 31)}, r"h must have shape \[..., N, 32\]"),
+        ({"context": torch.zeros(B, N, 31)}, "context must have shape"),
+        ({"poses": POSES[:, :3]}, "of the same tokens"),
+        ({"mask": torch.ones(B, N)}, "mask must be boolean"),
+        ({"mask": torch.ones(B, N + 1, dtype=torch.bool)}, "mask of tokens must have shape"),
+        ({"mask": torch.ones(N, dtype=torch.bool)}, r"mask must be \[B, Nk\]"),
+    ],
+)
+def test_a_layer_names_what_does_not_fit(arguments: dict[str, object], message: str) -> None:
+    layer = la.LieAttention(la.SE3, 32, 4)
+    with pytest.raises(ValueError, match=message):
+        layer(**{"h": torch.zeros(B, N, 32), "poses": POSES, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dim": 33}, "multiple of heads"),
+        ({"heads": 0}, "multiple of heads"),
+        ({"layers": 0}, "at least 1"),
+        ({"score": "dot"}, "unknown score 'dot'; known are norm"),
+        ({"chart": "euler"}, "unknown chart 'euler'; known are principal, polar"),
+        ({"output": "both"}, "known are local, global"),
+        ({"positive": "relu"}, "known are softplus, log"),
+        ({"dropout": 1.5}, r"dropout must be in \[0, 1\)"),
+        ({"features": -1}, "features must be a width"),
+        ({"detach_rotations": True}, "set pose_updates=True"),
+    ],
+)
+def test_a_config_names_what_does_not_fit(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LieTransformerConfig(**options)
+
+
+def test_a_config_wants_numbers_and_names() -> None:
+    with pytest.raises(TypeError, match="dim must be int, got str '32'"):
+        LieTransformerConfig(dim="32")
+    with pytest.raises(TypeError, match="directed must be bool, got int 1"):
+        LieTransformerConfig(directed=1)
+
+
+def test_a_group_without_a_polar_chart_says_so_at_once() -> None:
+    E = torch.zeros(3, 3, 3)
+    E[0, 0, 1] = E[1, 1, 2] = E[2, 0, 2] = 1
+    heisenberg = la.matrix_group("Heisenberg", E)
+    for options in ({"chart": "polar"}, {"output": "global"}):
+        with pytest.raises(ValueError, match="Heisenberg knows principal"):
+            la.LieTransformer(heisenberg, LieTransformerConfig(**options))
+
+
+def test_layers_refuse_a_width_that_heads_do_not_divide() -> None:
+    with pytest.raises(ValueError, match="dim=30 and heads=4"):
+        la.LieAttention(la.SE3, 30, 4)
+
+
+def test_completion_needs_a_token_in_every_set() -> None:
+    model = la.CompletionModel(la.SE3)
+    mask = torch.tensor([[True] * N, [False] * N])
+    with pytest.raises(ValueError, match="set 1 has no real token"):
+        model.complete(POSES, mask)
+    with pytest.raises(ValueError, match="nothing to complete"):
+        model.complete(POSES[:, :0])

@@ -1,0 +1,145 @@
+"""Equivariance in float32, for every option; the limits are those of `lieattn.testing.FLOOR`."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import lieattn as la
+from lieattn import Group, LieTransformerConfig
+from lieattn.testing import FLOOR, allowed_error, assert_equivariant, equivariance_error
+
+OPTIONS: dict[str, dict[str, object]] = {
+    "norm": {},
+    **{score: {"score": score} for score in la.scores.SCORES if score != "norm"},
+    "log": {"positive": "log"},
+    "directed": {"directed": True},
+    "content": {"content": True},
+    "polar": {"chart": "polar"},
+    "self": {"exclude_self": False},
+    "features": {"features": 3},
+    "updates": {"pose_updates": True},
+    "detached": {"pose_updates": True, "detach_rotations": True},
+    "global": {"output": "global"},
+    "normalise": {"normalise": True},
+    "dropout": {"dropout": 0.2},
+}
+TARGETS = {"SO2": 1e-13, "SO3": 1e-13, "SE2": 1e-11, "SE3": 1e-11, "Aff2": 1e-10, "Aff3": 1e-10}
+
+
+def model_of(group: Group, option: str, seed: int) -> la.LieTransformer:
+    torch.manual_seed(seed)
+    return la.LieTransformer(group, LieTransformerConfig(**OPTIONS[option])).eval()
+
+
+def arguments(model: la.LieTransformer, batch: int = 1, n: int = 32) -> dict[str, Tensor]:
+    if not model.config.features:
+        return {}
+    generator = torch.Generator().manual_seed(9)
+    return {"features": torch.randn(batch, n, 3, generator=generator)}
+
+
+def poses_of(group: Group, seed: int) -> Tensor:
+    return group.random(1, 32, generator=torch.Generator().manual_seed(seed))
+
+
+def mean_error(group: Group, option: str, autocast: bool = False) -> float:
+    """Over three random models and sets of 32 poses, ten random elements each."""
+    total = 0.0
+    for seed in range(3):
+        model = model_of(group, option, seed)
+        extra = arguments(model)
+
+        def run(g: Tensor, model: nn.Module = model, extra: dict[str, Tensor] = extra) -> Tensor:
+            with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                return model(g, **extra).poses
+
+        total += equivariance_error(run, group, poses_of(group, seed))
+    return total / 3
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_random_models_are_equivariant_in_float32(group: Group, option: str) -> None:
+    limit = TARGETS.get(group.name, allowed_error(group, torch.float32))
+    assert mean_error(group, option) <= limit
+
+
+@pytest.mark.parametrize("option", ["norm", "mlp", "updates", "normalise"])
+def test_autocast_to_bfloat16_does_not_cost_equivariance(group: Group, option: str) -> None:
+    limit = TARGETS.get(group.name, allowed_error(group, torch.float32))
+    assert mean_error(group, option, autocast=True) <= 10 * limit
+
+
+def test_the_table_of_limits_is_the_one_that_is_tested() -> None:
+    for name, limit in TARGETS.items():
+        assert FLOOR[name.rstrip("23")] == limit
+
+
+@pytest.mark.parametrize("option", ["updates", "normalise", "polar", "mlp", "content", "self"])
+def test_options_matter(option: str) -> None:
+    # An option that does nothing would pass every test of equivariance.
+    g = poses_of(la.Aff2, 0)
+    plain, other = model_of(la.Aff2, "norm", 0), model_of(la.Aff2, option, 0)
+    assert (plain(g).poses - other(g).poses).abs().max() > 1e-3
+
+
+def test_masks_biases_and_lists_keep_equivariance() -> None:
+    model, g = model_of(la.SE3, "norm", 0), poses_of(la.SE3, 0)
+    generator = torch.Generator().manual_seed(1)
+    bias = torch.randn(1, 4, 32, 32, generator=generator)
+    neighbours = torch.randint(-1, 32, (1, 32, 6), generator=generator)
+    causal = torch.ones(1, 32, 32, dtype=torch.bool).tril()
+    frozen = torch.rand(1, 32, generator=generator) < 0.5
+    for options in (
+        {"bias": bias},
+        {"neighbours": neighbours},
+        {"mask": causal},
+        {"frozen": frozen},
+        {"mask": ~frozen},
+    ):
+        error = equivariance_error(lambda x, options=options: model(x, **options), la.SE3, g)
+        assert error <= TARGETS["SE3"], list(options)
+
+
+def test_vector_tokens_are_not_equivariant(group: Group) -> None:
+    torch.manual_seed(0)
+    g = poses_of(group, 0)
+    assert equivariance_error(la.VectorCompletionModel(group), group, g) > 1e-3
+    assert equivariance_error(la.PairCompletionModel(group), group, g) > 1e-4
+
+
+def test_pairs_with_an_invariant_payload_are_equivariant(group: Group) -> None:
+    torch.manual_seed(0)
+    model = la.baselines.PairTransformer(group, LieTransformerConfig(features=3))
+    payload = torch.randn(1, 32, 3)
+    error = equivariance_error(lambda g: model(g, payload), group, poses_of(group, 0))
+    assert error <= allowed_error(group, torch.float32)
+
+
+def test_completion_is_equivariant(group: Group) -> None:
+    torch.manual_seed(0)
+    model = la.CompletionModel(group)
+    assert_equivariant(model, group)
+    assert_equivariant(model.complete, group)
+
+
+def test_float64_geometry_in_a_float32_network_is_exact() -> None:
+    model = model_of(la.SE3, "norm", 0)
+    g = la.SE3.random(1, 32, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    out = model(g)
+    assert out.poses.dtype == torch.float64
+    assert out.hidden.dtype == torch.float32
+    assert equivariance_error(model, la.SE3, g) < 1e-13
+
+
+def test_a_failure_says_by_how_much() -> None:
+    with pytest.raises(AssertionError, match=r"not equivariant under SE\(2\).*allowed 1.0e-11"):
+        assert_equivariant(la.VectorCompletionModel(la.SE2), la.SE2)
+    assert_equivariant(la.VectorCompletionModel(la.SE2), la.SE2, tolerance=1e9)
+    with pytest.raises(TypeError, match="must return poses"):
+        equivariance_error(lambda g: "poses", la.SE2, la.SE2.random(3))
+
+
+def test_measuring_leaves_the_mode_as_it_was() -> None:
+    model = la.LieTransformer(la.SE2, LieTransformerConfig(dropout=0.5)).train()
+    assert_equivariant(model, la.SE2)
+    assert model.training
