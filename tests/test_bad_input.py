@@ -134,3 +134,75 @@ def test_completion_needs_a_token_in_every_set() -> None:
         model.complete(POSES, mask)
     with pytest.raises(ValueError, match="nothing to complete"):
         model.complete(POSES[:, :0])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"mask": torch.ones(3, N, N, dtype=torch.bool)},
+        {"neighbours": torch.zeros(3, N, 2, dtype=torch.int64)},
+        {"bias": torch.zeros(3, 4, N, N)},
+    ],
+)
+def test_what_comes_with_the_poses_has_their_batch(arguments: dict[str, torch.Tensor]) -> None:
+    with pytest.raises(ValueError, match=r"must have the batch \[2\] of the poses"):
+        la.LieTransformer(la.SE3)(POSES, **arguments)
+
+
+def test_a_mask_in_the_place_of_features_is_recognised() -> None:
+    with pytest.raises(ValueError, match=r"was the mask meant\? Pass mask="):
+        la.LieTransformer(la.SE3)(POSES, torch.ones(B, N, dtype=torch.bool))
+
+
+def test_configs_and_groups_of_the_wrong_kind() -> None:
+    with pytest.raises(TypeError, match=r"got dict.*from_dict"):
+        la.LieTransformer(la.SE3, {"dim": 32})
+    with pytest.raises(ValueError, match="unknown group 'SE4'; known are SO2"):
+        la.CompletionModel("SE4")
+    with pytest.raises(ValueError, match="leave features at 0"):
+        la.VectorCompletionModel(la.SE3, LieTransformerConfig(features=3))
+
+
+def test_context_and_its_poses_go_together() -> None:
+    layer, h = la.LieAttention(la.SE3, 32, 4), torch.zeros(B, N, 32)
+    with pytest.raises(ValueError, match="go together"):
+        layer(h, POSES, context=torch.zeros(B, N, 32))
+    with pytest.raises(ValueError, match="go together"):
+        layer(h, POSES, context_poses=POSES)
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (la.scores.NormScore(la.SE3, 1), "the score has heads 1, the layer 4"),
+        (la.scores.NormScore(la.SE2, 4), r"the score has group SE\(2\), the layer SE\(3\)"),
+        (la.scores.NormScore(la.SE3, 4, "polar"), "the score has chart polar"),
+    ],
+)
+def test_a_score_of_another_layer(score: la.scores.Score, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        la.LieAttention(la.SE3, 32, 4, score)
+
+
+def test_a_score_that_is_none() -> None:
+    with pytest.raises(TypeError, match="a name or a Score module"):
+        la.LieAttention(la.SE3, 32, 4, la.scores.NormScore)
+    with pytest.raises(ValueError, match="DirectedScore"):
+        la.LieAttention(la.SE3, 32, 4, la.scores.NormScore(la.SE3, 4), directed=True)
+
+
+def test_an_operator_wants_floating_point_values_and_real_weights() -> None:
+    values = torch.zeros(B, 1, N, 2)
+    with pytest.raises(ValueError, match=r"floating-point numbers, got torch.int64"):
+        la.lie_attention(la.SE3, POSES, POSES, values.long(), torch.ones(1, 2))
+    with pytest.raises(TypeError, match=r"weights must be a torch.Tensor, got list"):
+        la.lie_attention(la.SE3, POSES, POSES, values, [[1.0, 1.0]])
+    with pytest.raises(ValueError, match="the same batch"):
+        la.lie_attention(la.SE3, POSES, POSES[:1].expand(3, -1, -1, -1), values, torch.ones(1, 2))
+
+
+def test_a_nan_in_a_bias_shows() -> None:
+    bias = torch.zeros(B, 1, N, N)
+    bias[0, 0, 0, 1] = torch.nan
+    values, weights = torch.ones(B, 1, N, 2), torch.ones(1, 2)
+    assert la.lie_attention(la.SE3, POSES, POSES, values, weights, bias=bias)[0].isnan().any()

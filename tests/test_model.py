@@ -203,7 +203,7 @@ def test_features_tell_tokens_apart() -> None:
 
 def test_bare_tokens_start_from_the_same_state() -> None:
     model = model_of(la.SE2)
-    h = model._embed(poses_of(la.SE2, 1, 5), None)
+    h = model._embed(poses_of(la.SE2, 1, 5), None, None)
     assert torch.equal(h[:, :1].expand_as(h), h)
 
 
@@ -222,3 +222,88 @@ def test_cross_attention_reads_another_set() -> None:
     out = layer(h, g, context=context, context_poses=k, mask=mask)
     alone = layer(h[1:], g[1:], context=context[1:, :2], context_poses=k[1:, :2])
     torch.testing.assert_close(out[1:], alone)
+
+
+# ---- what may come with a set ------------------------------------------------------------------
+
+
+def test_features_of_padding_may_hold_anything() -> None:
+    model, poses = model_of(la.SE3, features=3), poses_of(la.SE3, 1, 5)
+    mask, features = torch.tensor([[True] * 3 + [False] * 2]), torch.randn(1, 5, 3)
+    features[0, 3:] = torch.nan
+    out = model(poses, features, mask)
+    assert out.poses.isfinite().all()
+    assert out.hidden.isfinite().all()
+
+
+def test_a_pose_out_of_all_proportion_leaves_the_others_alone() -> None:
+    poses = poses_of(la.SE3, 1, 5)
+    poses[0, 4, :3, 3] = 1e20
+    out = model_of(la.SE3)(poses)
+    assert out.hidden.isfinite().all()
+    assert out.poses.isfinite().all()
+
+
+def test_biases_of_pairs_are_for_all_heads() -> None:
+    # As many sets as heads, so that a wrong reading would fit as well.
+    model, poses, bias = model_of(la.SE3), poses_of(la.SE3, 4, 4), torch.randn(4, 4, 4)
+    assert difference(model(poses, bias=bias), model(poses, bias=bias[:, None])) == 0
+
+
+def test_a_layers_mask_is_read_by_the_batch() -> None:
+    # As many sets as queries, and one context for all: [B, Nk] must not be read as [Nq, Nk].
+    layer, h, g = la.LieAttention(la.SE3, 32, 4), torch.randn(5, 5, 32), poses_of(la.SE3, 5, 5)
+    context, context_poses = torch.randn(7, 32), poses_of(la.SE3, 7, seed=1)
+    mask = torch.rand(5, 7, generator=torch.Generator().manual_seed(0)) > 0.4
+    shared = layer(h, g, context=context, context_poses=context_poses, mask=mask)
+    each = layer(
+        h,
+        g,
+        context=context.expand(5, 7, 32),
+        context_poses=context_poses.expand(5, 7, 4, 4),
+        mask=mask,
+    )
+    torch.testing.assert_close(shared, each)
+
+
+def test_batched_states_on_shared_poses() -> None:
+    g, h = poses_of(la.SE3, 5), torch.randn(2, 5, 32)
+    mask, bias = torch.tensor([[True] * 5, [True] * 3 + [False] * 2]), torch.randn(2, 4, 5, 5)
+    for content in (False, True):
+        layer = la.LieAttention(la.SE3, 32, 4, content=content)
+        shared = layer(h, g, mask=mask, bias=bias)
+        each = layer(h, g.expand(2, -1, -1, -1), mask=mask, bias=bias)
+        torch.testing.assert_close(shared[mask], each[mask], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("filler", [0.0, torch.nan])
+def test_a_layers_padding_spoils_no_gradient(group: Group, filler: float) -> None:
+    mask = torch.tensor([[True] * 3 + [False] * 2])
+    g = torch.where(mask[..., None, None], poses_of(group, 1, 5), filler).requires_grad_()
+    out = la.LieAttention(group, 32, 4)(torch.randn(1, 5, 32), g, mask=mask)
+    out[mask].sum().backward()
+    assert g.grad.isfinite().all()
+
+
+def test_a_layer_follows_one_that_left_bfloat16() -> None:
+    layer, g = la.LieAttention(la.SE3, 32, 4), poses_of(la.SE3, 1, 5)
+    h = torch.randn(1, 5, 32).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        assert layer(h, g).dtype == torch.float32
+
+
+def test_groups_are_known_by_name() -> None:
+    assert la.LieTransformer("SE(3)").group is la.SE3
+    assert la.CompletionModel("Aff2").group is la.Aff2
+    assert la.LieAttention("so3", 8, 2).group is la.SO3
+    poses = la.SE2.random(3)
+    by_name = la.lie_attention("SE2", poses, poses, torch.ones(1, 3, 1), torch.ones(1, 2))
+    by_group = la.lie_attention(la.SE2, poses, poses, torch.ones(1, 3, 1), torch.ones(1, 2))
+    assert torch.equal(by_name[1], by_group[1])
+
+
+def test_models_have_shapes_without_data(group: Group) -> None:
+    with torch.device("meta"):
+        model = la.CompletionModel(group)
+        poses = torch.empty(2, 5, group.matrix_size, group.matrix_size)
+    assert model(poses).poses.shape == poses.shape

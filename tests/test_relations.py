@@ -65,7 +65,7 @@ def test_empty_sets() -> None:
 def test_a_single_pose_is_not_a_set() -> None:
     with pytest.raises(ValueError, match=r"query poses must be a set .*log_relative"):
         relations(SE3, torch.eye(4), torch.eye(4)[None])
-    with pytest.raises(ValueError, match=r"right poses must have shape \[\.\.\., 4, 4\]"):
+    with pytest.raises(ValueError, match=r"key poses must have shape \[\.\.\., 4, 4\]"):
         relations(SE3, torch.eye(4)[None], torch.zeros(5, 3, 3))
 
 

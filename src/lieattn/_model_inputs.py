@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from . import attention
 from ._precision import island
 from ._reading import readable
-from .attention import pair_mask
-from .groups import Group
-from .relations import Relations
+from .config import LieTransformerConfig
+from .groups import Group, _validate
+from .relations import Relations, common_batch
 
 
 def split_mask(mask: Tensor | None, poses: Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -39,20 +40,45 @@ def split_mask(mask: Tensor | None, poses: Tensor) -> tuple[Tensor | None, Tenso
 
 def real_poses(group: Group, poses: Tensor, tokens: Tensor | None, check: bool) -> Tensor:
     """Poses with the identity in the place of padding, which may hold zeros or NaN."""
+    g = poses if tokens is None else attention.real_poses(group, poses, tokens)
+    if check and readable(g):
+        with island(g):
+            group.check(g.float())  # float64 poses may come from float32 files
+    return g
+
+
+def require_set(group: Group, poses: Tensor) -> None:
+    """Poses are a set `[..., N, m, m]`."""
+    _validate.poses(group, poses)
     if poses.dim() < 3:
         m = group.matrix_size
         raise ValueError(
             f"{group} poses must be a set [..., N, {m}, {m}], got {list(poses.shape)}. For a "
             "single pose add the dimension: poses[None]."
         )
-    g = poses
-    if tokens is not None:
-        eye = group.identity(dtype=poses.dtype, device=poses.device)
-        g = torch.where(tokens[..., None, None], poses, eye)
-    if check and readable(g):
-        with island(g):
-            group.check(g.float())  # float64 poses may come from float32 files
-    return g
+
+
+def require_batches(poses: Tensor, **others: tuple[Tensor | None, int]) -> None:
+    """What comes with the poses broadcasts to their batch. Given with its own dimensions."""
+    batch = poses.shape[:-3]
+    for name, (x, own) in others.items():
+        if not isinstance(x, Tensor) or x.dim() <= own:
+            continue
+        if common_batch(x.shape[: x.dim() - own], batch) != batch:
+            raise ValueError(
+                f"{name} must have the batch {list(batch)} of the poses {list(poses.shape)}, got "
+                f"shape {list(x.shape)}."
+            )
+
+
+def require_config(config: LieTransformerConfig | None) -> LieTransformerConfig:
+    """The config, or the default one."""
+    if config is not None and not isinstance(config, LieTransformerConfig):
+        raise TypeError(
+            f"config must be a LieTransformerConfig, got {type(config).__name__}. For a dictionary "
+            "use LieTransformerConfig.from_dict(...)."
+        )
+    return config or LieTransformerConfig()
 
 
 def require_features(features: Tensor | None, poses: Tensor, width: int) -> None:
@@ -63,6 +89,8 @@ def require_features(features: Tensor | None, poses: Tensor, width: int) -> None
                 f"this model reads {width} features a token: pass features=[..., N, {width}]."
             )
         return
+    if features.dtype == torch.bool:
+        raise ValueError("features are boolean: was the mask meant? Pass mask=... by name.")
     if not width:
         raise ValueError(
             "this model has no features; build it with LieTransformerConfig(features="
@@ -91,8 +119,9 @@ def restrict(
 ) -> Relations:
     """Relations whose `valid` leaves out what a mask of tokens or of pairs forbids."""
     if tokens is not None:
-        # One column stands in for the hidden states of the keys. Padding asks nothing either.
-        keys = pair_mask(tokens, tokens[..., None], neighbours).squeeze(-3)
+        # Padding is not asked, and asks nothing either.
+        batch, n = tokens.dim() - 1, tokens.shape[-1]
+        keys = attention.pair_mask(tokens, batch, n, neighbours).squeeze(-3)
         return Relations(rel.coords, rel.valid & keys & tokens[..., None])
     if pairs is None:
         return rel

@@ -13,10 +13,15 @@ def island(x: Tensor, autocast: bool = False) -> AbstractContextManager[object]:
 
     Nothing at all where it is off anyway: exporters do not know the context.
     """
-    device = x.device.type
-    if not autocast and device != "meta" and torch.is_autocast_enabled(device):
-        return torch.autocast(device, enabled=False)
+    if autocasting(x) and not autocast:
+        return torch.autocast(x.device.type, enabled=False)
     return nullcontext()
+
+
+def autocasting(x: Tensor) -> bool:
+    """True where autocast is on for the device of `x`."""
+    device = x.device.type
+    return device != "meta" and torch.is_autocast_enabled(device)
 
 
 def at_least_float32(x: Tensor, like: Tensor) -> Tensor:

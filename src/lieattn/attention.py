@@ -7,12 +7,14 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from . import scores
-from ._precision import at_least_float32, island
-from .groups import Group
+from ._precision import at_least_float32, autocasting, island
+from .groups import Group, get_group
 from .ops import attend_relations
 from .ops._inputs import require_tensors
-from .relations import Relations, gather_neighbours, relate
+from .relations import Relations, common_batch, gather_neighbours, relate
 from .scores import Score
+
+CHART_MARGIN = 0.01  # radians; far above rounding, which decides the sign of w at a half turn
 
 
 class LieAttention(nn.Module):
@@ -28,6 +30,7 @@ class LieAttention(nn.Module):
         directed: add a term linear in w to the score.
         content: add the scaled product of queries and keys of the hidden states to the score.
         exclude_self: no token attends to itself (in self-attention).
+        chart_margin: pairs closer to the cut of the chart than this angle are not attended to.
         autocast: let the linear layers follow `torch.autocast`, see `LieTransformerConfig`.
 
     >>> import torch, lieattn as la
@@ -38,7 +41,7 @@ class LieAttention(nn.Module):
 
     def __init__(
         self,
-        group: Group,
+        group: Group | str,
         dim: int,
         heads: int,
         score: str | Score = "norm",
@@ -48,9 +51,11 @@ class LieAttention(nn.Module):
         directed: bool = False,
         content: bool = False,
         exclude_self: bool = True,
+        chart_margin: float = CHART_MARGIN,
         autocast: bool = False,
     ) -> None:
         super().__init__()
+        group = get_group(group)
         if dim < 1 or heads < 1 or dim % heads:
             raise ValueError(
                 f"dim must be a positive multiple of heads, got dim={dim} and heads={heads}."
@@ -59,8 +64,10 @@ class LieAttention(nn.Module):
             score = scores.make(
                 score, group, heads, chart=chart, positive=positive, directed=directed
             )
+        _require_score(score, group, heads, chart, directed)
         self.group, self.dim, self.heads, self.chart = group, dim, heads, chart
-        self.exclude_self, self.autocast = exclude_self, autocast
+        self.exclude_self, self.chart_margin = exclude_self, chart_margin
+        self.autocast = autocast
         self.score = score
         self.value = nn.Linear(dim + group.chart_dim(chart), dim)
         self.query_key = nn.Linear(dim, 2 * dim) if content else None
@@ -86,16 +93,28 @@ class LieAttention(nn.Module):
             context, context_poses: hidden states and poses of the keys, for cross-attention.
             mask: boolean, True = may attend: `[..., Nk]` for keys (True = real token),
                 `[..., Nq, Nk]` for pairs, `[..., H, Nq, Nk]` for pairs and heads.
-            bias: added to the logits, broadcasts to `[..., H, Nq, Nk]`.
+            bias: added to the logits, `[..., H, Nq, Nk]`, or `[..., Nq, Nk]` for all heads.
             neighbours: `[..., Nq, k]` keys that each query attends to, see `lie_attention`; masks
                 of pairs and biases then have k in the place of Nk.
         """
         require_tensors(h=h, context=context, context_poses=context_poses, mask=mask, bias=bias)
         keys = h if context is None else context
-        self._require_hidden(h, keys)
+        self._require_hidden(h, keys, poses, context_poses)
+        if autocasting(h) and not self.autocast:  # the layer before may have left bfloat16
+            h, keys = h.to(self.out.weight.dtype), keys.to(self.out.weight.dtype)
+        if mask is not None and context is None and isinstance(poses, Tensor):
+            poses = real_poses(self.group, poses, mask)
         rel = self._relations(h, poses, context_poses, neighbours)
+        batch = common_batch(h.shape[:-2], keys.shape[:-2], rel.valid.shape[:-2])
+        if batch is None:
+            raise ValueError(
+                "hidden states, poses and context must have the same batch, got "
+                f"{list(h.shape[:-2])}, {list(rel.valid.shape[:-2])} and {list(keys.shape[:-2])}."
+            )
         if mask is not None:
-            mask = pair_mask(mask, keys, neighbours)
+            mask = pair_mask(mask, len(batch), keys.shape[-2], neighbours)
+        if bias is not None:
+            bias = pair_bias(bias, len(batch))
         with island(h, self.autocast):
             return self._attend(h, keys, rel, mask, bias, neighbours)
 
@@ -131,7 +150,9 @@ class LieAttention(nn.Module):
         else:
             keys = poses if context_poses is None else context_poses
             exclude_self = self.exclude_self and context_poses is None
-            rel = relate(self.group, poses, keys, self.chart, neighbours, exclude_self)
+            rel = relate(
+                self.group, poses, keys, self.chart, neighbours, exclude_self, self.chart_margin
+            )
         if rel.valid.shape[-2] != h.shape[-2]:
             raise ValueError(
                 f"poses and hidden states must be of the same tokens, got {rel.valid.shape[-2]} "
@@ -156,31 +177,74 @@ class LieAttention(nn.Module):
             logits = (q.unsqueeze(-2) @ k.mT).squeeze(-2)
         return logits * (self.dim // self.heads) ** -0.5
 
-    def _require_hidden(self, h: Tensor, keys: Tensor) -> None:
+    def _require_hidden(
+        self,
+        h: Tensor,
+        keys: Tensor,
+        poses: Tensor | Relations,
+        context_poses: Tensor | None,
+    ) -> None:
         for name, x in (("h", h), ("context", keys)):
             if x.dim() < 2 or x.shape[-1] != self.dim:
                 raise ValueError(
                     f"{name} must have shape [..., N, {self.dim}], got {list(x.shape)}."
                 )
+            if x.dtype != self.out.weight.dtype and not autocasting(x):
+                raise ValueError(
+                    f"{name} must have the dtype of the layer, {self.out.weight.dtype}, got "
+                    f"{x.dtype}."
+                )
+        if isinstance(poses, Tensor) and (keys is h) != (context_poses is None):
+            raise ValueError(
+                "context and context_poses go together: hidden states and poses of the keys."
+            )
 
 
-def pair_mask(mask: Tensor, keys: Tensor, neighbours: Tensor | None = None) -> Tensor:
+def _require_score(score: Score, group: Group, heads: int, chart: str, directed: bool) -> None:
+    if not isinstance(score, Score):
+        raise TypeError(
+            f"score must be a name or a Score module, got {score!r}. Known names are "
+            f"{', '.join(scores.SCORES)}."
+        )
+    for name, got, expected in (
+        ("group", score.group, group),
+        ("heads", score.heads, heads),
+        ("chart", score.chart, chart),
+    ):
+        if got != expected:
+            raise ValueError(f"the score has {name} {got}, the layer {expected}.")
+    if directed and not isinstance(score, scores.DirectedScore):
+        raise ValueError("for a directed score of your own pass DirectedScore(score).")
+
+
+def real_poses(group: Group, poses: Tensor, tokens: Tensor) -> Tensor:
+    """Poses with the identity where a mask of tokens `[..., N]` says padding, whatever it holds."""
+    if tokens.shape[-1:] != poses.shape[-3:-2] or tokens.dim() != poses.dim() - 2:
+        return poses
+    if tokens.dtype != torch.bool:
+        return poses  # `pair_mask` says what is wrong
+    eye = group.identity(dtype=poses.dtype, device=poses.device)
+    return torch.where(tokens[..., None, None], poses, eye)
+
+
+def pair_mask(mask: Tensor, batch: int, keys: int, neighbours: Tensor | None = None) -> Tensor:
     """A layer's mask of keys, of pairs, or of pairs and heads, as `[..., H, Nq, Nk]`.
 
     Args:
         mask: one, two or three dimensions more than the batch.
-        keys: hidden states of the keys, `[..., Nk, d]`.
+        batch: the number of batch dimensions.
+        keys: the number of keys.
         neighbours: lists `[..., Nq, k]`, for which a mask of keys is looked up.
     """
     if mask.dtype != torch.bool:
         raise ValueError(
             f"mask must be boolean, True for a real token, got {mask.dtype}. Use mask.bool()."
         )
-    extra = mask.dim() - (keys.dim() - 2)
-    if extra == 1 and mask.shape[-1] != keys.shape[-2]:
+    extra = mask.dim() - batch
+    if extra == 1 and mask.shape[-1] != keys:
         raise ValueError(
-            f"a mask of tokens must have shape {list(keys.shape[:-1])}, got {list(mask.shape)}. A "
-            "mask of pairs has one dimension more, [B, Nq, Nk]."
+            f"a mask of tokens must have shape [..., {keys}], got {list(mask.shape)}. A mask of "
+            "pairs has one dimension more, [B, Nq, Nk]."
         )
     if extra == 1 and neighbours is not None:
         return gather_neighbours(mask[..., None], neighbours)[..., 0].unsqueeze(-3)
@@ -189,6 +253,16 @@ def pair_mask(mask: Tensor, keys: Tensor, neighbours: Tensor | None = None) -> T
     if extra in (2, 3):
         return mask if extra == 3 else mask.unsqueeze(-3)
     raise ValueError(
-        f"mask must be [B, Nk] (tokens), [B, Nq, Nk] (pairs) or [B, H, Nq, Nk], got "
-        f"{list(mask.shape)} for hidden states {list(keys.shape)}."
+        f"mask must be [B, Nk] (tokens), [B, Nq, Nk] (pairs) or [B, H, Nq, Nk], with {batch} batch "
+        f"dimensions, got {list(mask.shape)}."
     )
+
+
+def pair_bias(bias: Tensor, batch: int) -> Tensor:
+    """A layer's bias of pairs, or of pairs and heads, as `[..., H, Nq, Nk]`."""
+    if bias.dim() - batch not in (2, 3):
+        raise ValueError(
+            f"bias must be [B, H, Nq, Nk], or [B, Nq, Nk] for all heads, with {batch} batch "
+            f"dimensions, got {list(bias.shape)}."
+        )
+    return bias if bias.dim() - batch == 3 else bias.unsqueeze(-3)

@@ -9,11 +9,12 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from . import _model_inputs as inputs
+from ._precision import island
 from .attention import pair_mask
 from .checkpoint import Pretrained
 from .completion import CompletionModel
 from .config import LieTransformerConfig
-from .groups import Group, _validate
+from .groups import Group, get_group
 from .heads import CorrectionHead
 from .model import FeedForward, LieTransformer, LieTransformerOutput
 from .ops._inputs import require_tensors
@@ -66,9 +67,12 @@ class VectorTransformer(Pretrained, nn.Module):
     Of the config it takes `dim`, `heads`, `layers` and `dropout`.
     """
 
-    def __init__(self, group: Group, config: LieTransformerConfig | None = None) -> None:
+    def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
         super().__init__()
-        self.group, self.config = group, config or LieTransformerConfig()
+        group = get_group(group)
+        self.group, self.config = group, inputs.require_config(config)
+        if self.config.features:
+            raise ValueError("vector tokens are the poses alone: leave features at 0.")
         dim = self.config.dim
         self.check_inputs = True
         width = absolute_features(group, group.identity(1)).shape[-1]
@@ -82,20 +86,28 @@ class VectorTransformer(Pretrained, nn.Module):
     ) -> LieTransformerOutput:
         """As `LieTransformer.forward`; there are no features."""
         require_tensors(features=features, mask=mask)
-        _validate.poses(self.group, poses)
+        inputs.require_set(self.group, poses)
+        inputs.require_batches(poses, mask=(mask, 2))
         inputs.require_features(features, poses, 0)
+        with island(poses, self.config.autocast):
+            return self._forward(poses, mask)
+
+    def _forward(self, poses: Tensor, mask: Tensor | None) -> LieTransformerOutput:
         tokens, pairs = inputs.split_mask(mask, poses)
         g = inputs.real_poses(self.group, poses, tokens, self.check_inputs)
         h = self.embed(absolute_features(self.group, g).to(self.embed.weight.dtype))
         either = tokens if pairs is None else pairs
-        allowed = None if either is None else pair_mask(either, h)
+        allowed = None
+        if either is not None:
+            allowed = pair_mask(either, poses.dim() - 3, poses.shape[-3])
         for layer in self.layers:
             h = layer(h, allowed)
         h = self.norm(h)
-        delta = self.correction(h).to(g.dtype)
-        if tokens is not None:
-            delta = torch.where(tokens[..., None], delta, 0)
-        moved = self.group.compose(g, self.group.exp(delta))
+        with island(poses):
+            delta = self.correction(h).to(g.dtype)
+            if tokens is not None:
+                delta = torch.where(tokens[..., None], delta, 0)
+            moved = self.group.compose(g, self.group.exp(delta))
         if tokens is not None:
             moved = torch.where(tokens[..., None, None], moved, poses)
         return LieTransformerOutput(h, delta, moved, g)
@@ -110,16 +122,16 @@ class PairTransformer(LieTransformer):
     which is all that a set of poses has to offer, and equivariance is lost.
     """
 
-    def __init__(self, group: Group, config: LieTransformerConfig | None = None) -> None:
-        config = replace(config or LieTransformerConfig(), content=True)
+    def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
+        group, config = get_group(group), replace(inputs.require_config(config), content=True)
         super().__init__(group, config)
         self.payload = None
         if not config.features:
             width = absolute_features(group, group.identity(1)).shape[-1]
             self.payload = nn.Linear(width, config.dim)
 
-    def _embed(self, poses: Tensor, features: Tensor | None) -> Tensor:
-        h = super()._embed(poses, features)
+    def _embed(self, poses: Tensor, features: Tensor | None, tokens: Tensor | None) -> Tensor:
+        h = super()._embed(poses, features, tokens)
         if self.payload is None:
             return h
         return h + self.payload(absolute_features(self.group, poses).to(h.dtype))

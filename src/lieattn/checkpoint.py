@@ -42,18 +42,25 @@ class Pretrained:
         folder.mkdir(parents=True, exist_ok=True)
         identity = _identity(type(self).__name__, self.group)
         config = {**identity, "lieattn": __version__, "config": self.config.to_dict()}
+        text = json.dumps(config, indent=2) + "\n"
         tensors = {name: x.detach().contiguous() for name, x in self.state_dict().items()}
-        weights_part, config_part = folder / f"{WEIGHTS}.part", folder / f"{CONFIG}.part"
-        save_file(tensors, weights_part, {k: json.dumps(v) for k, v in identity.items()})
-        config_part.write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        os.replace(weights_part, folder / WEIGHTS)
-        os.replace(config_part, folder / CONFIG)
+        part = f".{os.getpid()}.part"
+        weights_part, config_part = folder / (WEIGHTS + part), folder / (CONFIG + part)
+        try:
+            # The weights carry the config too: a pair that was torn apart is noticed.
+            save_file(tensors, weights_part, {"config": text})
+            config_part.write_text(text, encoding="utf-8")
+            os.replace(weights_part, folder / WEIGHTS)
+            os.replace(config_part, folder / CONFIG)
+        finally:
+            weights_part.unlink(missing_ok=True)
+            config_part.unlink(missing_ok=True)
 
     @classmethod
     def from_pretrained(
         cls: type[Model],
         path: str | os.PathLike[str],
-        group: Group | None = None,
+        group: Group | str | None = None,
         device: torch.device | str = "cpu",
     ) -> Model:
         """Model of a folder that `save_pretrained` wrote, in eval mode.
@@ -70,12 +77,18 @@ class Pretrained:
         config = _read_config(folder)
         group = _group_of(folder, config, group)
         _require_identity(folder / CONFIG, config, _identity(cls.__name__, group))
+        tensors = _read_weights(folder, config)
         build: Any = cls
         try:
-            model = build(group, LieTransformerConfig.from_dict(config["config"]))
+            settings = LieTransformerConfig.from_dict(config["config"])
+            _require_size(folder, settings, tensors)
+            model = build(group, settings)
+        except CheckpointError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{folder / CONFIG} holds no valid config: {error}") from None
-        model.load_state_dict(_read_weights(folder, model, _identity(cls.__name__, group)))
+        _require_same_shapes(folder, model, tensors)
+        model.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
         return model.to(device).eval()
 
 
@@ -93,12 +106,12 @@ def _read_config(folder: Path) -> dict[str, Any]:
             "save_pretrained wrote."
         )
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        config = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} cannot be read as JSON: {error}") from None
     if not isinstance(config, dict) or "format" not in config:
         raise CheckpointError(f"{path} is not a lieattn config: it has no field 'format'.")
-    if config["format"] != FORMAT:
+    if type(config["format"]) is not int or config["format"] != FORMAT:
         raise CheckpointError(
             f"{path} is of checkpoint format {config['format']!r}, this lieattn ({__version__}) "
             f"reads format {FORMAT}. Use the version that wrote it: {config.get('lieattn')!r}."
@@ -106,9 +119,9 @@ def _read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
-def _group_of(folder: Path, config: dict[str, Any], group: Group | None) -> Group:
+def _group_of(folder: Path, config: dict[str, Any], group: Group | str | None) -> Group:
     if group is not None:
-        return group
+        return get_group(group)
     try:
         return get_group(str(config.get("group")))
     except ValueError as error:
@@ -127,10 +140,8 @@ def _require_identity(path: Path, found: dict[str, Any], expected: dict[str, Any
             )
 
 
-def _read_weights(
-    folder: Path, model: nn.Module, identity: dict[str, Any]
-) -> dict[str, torch.Tensor]:
-    """The tensors of a checkpoint, all of them read and compared before any is loaded."""
+def _read_weights(folder: Path, config: dict[str, Any]) -> dict[str, torch.Tensor]:
+    """The tensors of a checkpoint: of one floating dtype, finite, and of the same config."""
     path = folder / WEIGHTS
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {WEIGHTS}: the checkpoint is incomplete.")
@@ -138,25 +149,43 @@ def _read_weights(
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
+        saved = json.loads(metadata.get("config", "null"))
+    except (SafetensorError, OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"{path} is damaged or cut short ({error}). Copy it again or use another checkpoint."
         ) from None
-    found = {key: _json_or_none(metadata.get(key)) for key in identity}
-    _require_identity(path, found, identity)
+    if saved != config:
+        raise CheckpointError(
+            f"{path} and {folder / CONFIG} are not of the same checkpoint: the first was saved "
+            f"with {saved!r}. Take both from one save."
+        )
+    for name, x in tensors.items():
+        if not x.is_floating_point() or x.dtype != next(iter(tensors.values())).dtype:
+            raise CheckpointError(f"{path}: {name} is of {x.dtype}, unlike the other tensors.")
+        if not x.isfinite().all():
+            raise CheckpointError(f"{path}: {name} holds NaN or infinity.")
+    return tensors
+
+
+def _require_size(
+    folder: Path, config: LieTransformerConfig, tensors: dict[str, torch.Tensor]
+) -> None:
+    """Refuse a config that asks for far more than the weights hold, before it is built."""
+    held = sum(x.numel() for x in tensors.values())
+    asked = config.layers * 8 * config.dim**2 + config.features * config.dim
+    if asked > held:
+        raise CheckpointError(
+            f"{folder / WEIGHTS} does not fit {folder / CONFIG}: it holds {held} numbers, a model "
+            f"of dim={config.dim}, layers={config.layers} has more than {asked}."
+        )
+
+
+def _require_same_shapes(folder: Path, model: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
     expected = {name: tuple(x.shape) for name, x in model.state_dict().items()}
     got = {name: tuple(x.shape) for name, x in tensors.items()}
     if got != expected:
         name = sorted(set(got.items()) ^ set(expected.items()))[0][0]
         raise CheckpointError(
-            f"{path} does not fit {folder / CONFIG}: {name} is {got.get(name, 'absent')}, "
-            f"expected {expected.get(name, 'absent')}."
+            f"{folder / WEIGHTS} does not fit {folder / CONFIG}: {name} is "
+            f"{got.get(name, 'absent')}, expected {expected.get(name, 'absent')}."
         )
-    return tensors
-
-
-def _json_or_none(text: str | None) -> Any:
-    try:
-        return None if text is None else json.loads(text)
-    except ValueError:
-        return None

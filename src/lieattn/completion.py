@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ._model_inputs import split_mask
 from ._precision import island
+from ._reading import readable
 from .checkpoint import Pretrained
 from .config import LieTransformerConfig
 from .groups import Group
@@ -47,19 +50,23 @@ class CompletionModel(Pretrained, nn.Module):
     33384
     """
 
-    backbone: type[nn.Module] = LieTransformer
+    backbone: Any = LieTransformer
 
-    def __init__(self, group: Group, config: LieTransformerConfig | None = None) -> None:
+    def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
         super().__init__()
-        self.group, self.config = group, config or LieTransformerConfig()
-        self.transformer = self.backbone(group, self.config)
+        self.transformer = self.backbone(group, config)
+        self.group, self.config = self.transformer.group, self.transformer.config
         self.gap = GapHead(self.config.dim)
 
     def forward(
-        self, poses: Tensor, features: Tensor | None = None, mask: Tensor | None = None
+        self,
+        poses: Tensor,
+        features: Tensor | None = None,
+        mask: Tensor | None = None,
+        **options: Tensor | None,
     ) -> CompletionOutput:
-        """Gap logits and corrections. `poses [..., N, m, m]`, `mask [..., N]`, True = real."""
-        out = self.transformer(poses, features, mask)
+        """Gap logits and corrections. Arguments as of `LieTransformer.forward`."""
+        out = self.transformer(poses, features, mask, **options)
         tokens, _ = split_mask(mask, poses)
         with island(poses, self.config.autocast):
             gap = self.gap(out.hidden, tokens)
@@ -67,34 +74,55 @@ class CompletionModel(Pretrained, nn.Module):
 
     @torch.no_grad()
     def complete(
-        self, poses: Tensor, mask: Tensor | None = None, features: Tensor | None = None
+        self,
+        poses: Tensor,
+        mask: Tensor | None = None,
+        features: Tensor | None = None,
+        **options: Tensor | None,
     ) -> Completion:
         """The pose that is missing from a set.
 
         Args:
-            poses: `[..., N, m, m]`; each set is checked to be of the model's group.
+            poses: `[..., N, m, m]`.
             mask: `[..., N]`, True = real token; every set needs one.
             features: `[..., N, config.features]`, if the model has any.
+            options: `bias` and `neighbours`, as of `LieTransformer.forward`.
         Returns:
             `Completion(pose, base, confidence, probabilities)`. Dropout is off.
         """
-        if mask is not None and not mask.any(-1).all():
-            empty = (~mask.any(-1)).reshape(-1).nonzero()[0].item()
-            raise ValueError(
-                f"set {empty} has no real token, so there is nothing to complete: the mask is "
-                "False throughout, and True marks a real token."
-            )
-        training = self.training
-        self.eval()
-        try:
-            out = self(poses, features, mask)
-        finally:
-            self.train(training)
-        if poses.shape[-3] == 0:
-            raise ValueError("there is nothing to complete in a set of no poses.")
+        with evaluating(self):
+            out = self(poses, features, mask, **options)
+        tokens, _ = split_mask(mask, poses)
+        _require_tokens(poses, tokens)
         probabilities = out.gap.float().softmax(-1)
         base = probabilities.argmax(-1)
         index = base[..., None, None, None].expand(*base.shape, 1, *poses.shape[-2:])
         pose = out.poses.gather(-3, index).squeeze(-3)
         confidence = probabilities.topk(min(2, probabilities.shape[-1]), dim=-1).values.sum(-1)
         return Completion(pose, base, confidence, probabilities)
+
+
+def _require_tokens(poses: Tensor, tokens: Tensor | None) -> None:
+    """Every set has a token to complete it from."""
+    if poses.shape[-3] == 0:
+        raise ValueError("there is nothing to complete in a set of no poses.")
+    if tokens is None or not readable(tokens):
+        return
+    empty = ~tokens.any(-1)
+    if empty.any():
+        raise ValueError(
+            f"set {int(empty.reshape(-1).nonzero()[0])} has no real token, so there is nothing to "
+            "complete: the mask is False throughout, and True marks a real token."
+        )
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Eval mode for a while; every module gets back the mode it had."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes:
+            module.training = training

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from .attention import CHART_MARGIN
 from .groups.base import CHARTS
 from .scores import SCORES
 from .scores.base import PARAMETERISATIONS
@@ -25,6 +26,9 @@ class LieTransformerConfig:
         directed: add a term linear in w to the score.
         content: add a product of queries and keys of the hidden states to the score.
         chart: "principal" (the paper's) or "polar", which has no pairs off chart on Aff(n).
+        chart_margin: pairs closer to the cut of the chart than this angle, in radians, are not
+            attended to. At a half turn the sign of w hangs on rounding, and data that has many
+            (grids, bricks, symmetric parts) would lose equivariance there. 0 is the paper's.
         exclude_self: no token attends to itself.
         features: width of the invariant features of each token; 0 for bare tokens.
         pose_updates: move the poses after every layer but the last, and recompute w.
@@ -53,6 +57,7 @@ class LieTransformerConfig:
     directed: bool = False
     content: bool = False
     chart: str = "principal"
+    chart_margin: float = CHART_MARGIN
     exclude_self: bool = True
     features: int = 0
     pose_updates: bool = False
@@ -73,6 +78,8 @@ class LieTransformerConfig:
             raise ValueError(f"layers must be at least 1, got {self.layers}.")
         if self.features < 0:
             raise ValueError(f"features must be a width, 0 for none, got {self.features}.")
+        if not 0 <= self.chart_margin < 1:
+            raise ValueError(f"chart_margin must be in [0, 1) radians, got {self.chart_margin}.")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}.")
         if self.detach_rotations and not self.pose_updates:

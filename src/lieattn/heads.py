@@ -68,7 +68,7 @@ class InvariantReadout(nn.Module):
         if mask is None:
             mask = torch.ones(h.shape[:-1], dtype=torch.bool, device=h.device)
         real = mask[..., None]
-        if self.pooling == "max":
+        if self.pooling == "max" and h.shape[-2]:
             pooled = h.masked_fill(~real, torch.finfo(h.dtype).min).amax(-2)
             return self.mlp(torch.where(real.any(-2), pooled, 0))
         pooled = torch.where(real, h, 0).sum(-2)

@@ -6,7 +6,9 @@ import torch
 from torch import Tensor
 
 from ._precision import at_least_float32, island
-from .groups import Group
+from .groups import Group, _validate
+from .ops._inputs import require_tensors
+from .relations import common_batch
 
 
 def algebra_loss(
@@ -31,7 +33,11 @@ def algebra_loss(
     Returns:
         A scalar. Elements whose target is off the principal chart do not count.
     """
+    _require_poses(group, poses, target)
+    _validate.coordinates(group, delta)
+    _require_shape("delta", delta.shape[:-1], poses.shape[:-2])
     with island(delta):
+        poses, target = _real(group, mask, poses, target)
         needed, valid = group.relation(poses, target)
         error = at_least_float32(delta, needed) - needed
         return _mean(_weighted(group, error, weights, physical), _both(mask, valid))
@@ -50,7 +56,9 @@ def geodesic_loss(
 
     Arguments as for `algebra_loss`, with predicted poses `[..., m, m]` in the place of delta.
     """
+    _require_poses(group, predicted, target)
     with island(predicted):
+        predicted, target = _real(group, mask, predicted, target)
         w, valid = group.relation(predicted, target)
         square = _weighted(group, w, weights, physical)
         return _mean(torch.where(valid, square, _chordal(group, predicted, target)), mask)
@@ -63,7 +71,9 @@ def chordal_loss(
 
     On SO(n) and SE(n) it is $\|\hat g - g^*\|_F^2$.
     """
+    _require_poses(group, predicted, target)
     with island(predicted):
+        predicted, target = _real(group, mask, predicted, target)
         return _mean(_chordal(group, predicted, target), mask)
 
 
@@ -75,9 +85,12 @@ def gap_loss(logits: Tensor, target: Tensor, mask: Tensor | None = None) -> Tens
         target: what each token should get, e.g. 1/2 on each of the two beside the gap.
         mask: `[..., N]`, True = real token. A set without real tokens does not count.
     """
+    require_tensors(logits=logits, target=target, mask=mask)
+    _require_shape("target", target.shape, logits.shape, "a probability for every token")
     logits = at_least_float32(logits, logits)
     real = None
     if mask is not None:
+        _require_mask(mask, logits.shape)
         logits = logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
         target = torch.where(mask, target, 0)
         real = mask.any(-1)
@@ -86,6 +99,8 @@ def gap_loss(logits: Tensor, target: Tensor, mask: Tensor | None = None) -> Tens
 
 def _weighted(group: Group, w: Tensor, weights: Tensor | None, physical: bool) -> Tensor:
     squares = group.block_sq_norms(group.to_physical(w) if physical else w)
+    if weights is not None:
+        _require_shape("weights", weights.shape, squares.shape[-1:], "a weight for every block")
     return squares.sum(-1) if weights is None else (squares * weights.to(squares)).sum(-1)
 
 
@@ -95,6 +110,14 @@ def _chordal(group: Group, predicted: Tensor, target: Tensor) -> Tensor:
     return (relative - eye).square().sum((-2, -1))
 
 
+def _real(group: Group, mask: Tensor | None, *poses: Tensor) -> list[Tensor]:
+    """Poses with the identity where they do not count, so that NaN there spoils no gradient."""
+    if mask is None:
+        return list(poses)
+    _require_mask(mask, poses[0].shape[:-2])
+    return [torch.where(mask[..., None, None], g, torch.eye(g.shape[-1]).to(g)) for g in poses]
+
+
 def _both(mask: Tensor | None, valid: Tensor) -> Tensor:
     return valid if mask is None else valid & mask
 
@@ -102,6 +125,31 @@ def _both(mask: Tensor | None, valid: Tensor) -> Tensor:
 def _mean(x: Tensor, mask: Tensor | None) -> Tensor:
     """Mean over what counts; zero if nothing does."""
     if mask is None:
-        return x.mean()
-    mask = mask.expand(x.shape)
+        return x.sum() / max(x.numel(), 1)
     return torch.where(mask, x, 0).sum() / mask.sum().clamp(min=1)
+
+
+def _require_poses(group: Group, poses: Tensor, target: Tensor) -> None:
+    _validate.poses(group, poses)
+    _validate.poses(group, target, "target poses")
+    fits = target.dim() == poses.dim()
+    if not fits or common_batch(poses.shape[:-2], target.shape[:-2]) != poses.shape[:-2]:
+        raise ValueError(
+            f"target poses must have the shape {list(poses.shape)} of the poses, or 1 where they "
+            f"are shared, got {list(target.shape)}."
+        )
+
+
+def _require_mask(mask: Tensor, shape: torch.Size) -> None:
+    require_tensors(mask=mask)
+    if mask.dtype != torch.bool or mask.shape != shape:
+        raise ValueError(
+            f"mask must be boolean of shape {list(shape)}, True = counts, got {mask.dtype} "
+            f"{list(mask.shape)}."
+        )
+
+
+def _require_shape(name: str, got: torch.Size, expected: torch.Size, what: str = "") -> None:
+    if got != expected:
+        hint = f", {what}" if what else " beside its last dimension"
+        raise ValueError(f"{name} must have shape {list(expected)}{hint}, got {list(got)}.")

@@ -12,7 +12,7 @@ from ._precision import at_least_float32, island
 from .attention import LieAttention
 from .checkpoint import Pretrained
 from .config import LieTransformerConfig
-from .groups import Group, _validate
+from .groups import Group, get_group
 from .heads import CorrectionHead, UpdateHead
 from .ops._inputs import require_tensors
 from .relations import Relations, relate
@@ -49,7 +49,7 @@ class LieTransformerLayer(nn.Module):
             positive=config.positive,
             directed=config.directed,
             content=config.content,
-            exclude_self=config.exclude_self,
+            exclude_self=False,  # the transformer leaves the diagonal out once for all layers
             autocast=config.autocast,
         )
         self.feed_forward_norm = nn.LayerNorm(config.dim)
@@ -82,9 +82,9 @@ class LieTransformer(Pretrained, nn.Module):
     (torch.Size([2, 7, 32]), torch.Size([2, 7, 6]), torch.Size([2, 7, 4, 4]))
     """
 
-    def __init__(self, group: Group, config: LieTransformerConfig | None = None) -> None:
+    def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
         super().__init__()
-        config = config or LieTransformerConfig()
+        group, config = get_group(group), inputs.require_config(config)
         self.group, self.config = group, config
         for chart in {config.chart, _output_chart(config)}:
             group.chart_blocks(chart)  # raises where the group does not have it
@@ -109,7 +109,7 @@ class LieTransformer(Pretrained, nn.Module):
         bias: Tensor | None = None,
         neighbours: Tensor | None = None,
     ) -> LieTransformerOutput:
-        """Read a set of poses.
+        """Invariant hidden states, and poses that move with the input.
 
         Args:
             poses: `[..., N, m, m]`, float32 or float64. Geometry runs in their dtype, the network
@@ -118,14 +118,16 @@ class LieTransformer(Pretrained, nn.Module):
             mask: `[..., N]`, True = real token; the poses of padding may hold anything. Or
                 `[..., N, N]`, True where token i may attend to token j, e.g. a causal mask.
             frozen: `[..., N]`, True = this token's pose stays as it is.
-            bias: added to the logits, broadcasts to `[..., H, N, N]` (edge features).
+            bias: added to the logits (edge features), `[..., H, N, N]`, or `[..., N, N]` for all
+                heads.
             neighbours: `[..., N, k]`, the tokens that each one attends to, see `lie_attention`.
         Returns:
             `LieTransformerOutput(hidden, delta, poses, frames)`. Padding and frozen tokens have
             `delta = 0` and keep their pose.
         """
         require_tensors(features=features, mask=mask, frozen=frozen, bias=bias)
-        _validate.poses(self.group, poses)
+        inputs.require_set(self.group, poses)
+        inputs.require_batches(poses, mask=(mask, 2), neighbours=(neighbours, 2), bias=(bias, 3))
         with island(poses, self.config.autocast):
             return self._forward(poses, features, mask, frozen, bias, neighbours)
 
@@ -140,7 +142,7 @@ class LieTransformer(Pretrained, nn.Module):
     ) -> LieTransformerOutput:
         tokens, pairs = inputs.split_mask(mask, poses)
         g = inputs.real_poses(self.group, poses, tokens, self.check_inputs)
-        h = self._embed(g, features)
+        h = self._embed(g, features, tokens)
         moving = inputs.moving(tokens, frozen, poses)
         rel, scale = self._relate(g, tokens, pairs, neighbours)
         for i, layer in enumerate(self.layers):
@@ -154,12 +156,14 @@ class LieTransformer(Pretrained, nn.Module):
             moved = torch.where(tokens[..., None, None], moved, poses)
         return LieTransformerOutput(h, delta, moved, g)
 
-    def _embed(self, poses: Tensor, features: Tensor | None) -> Tensor:
+    def _embed(self, poses: Tensor, features: Tensor | None, tokens: Tensor | None) -> Tensor:
         """The same vector for all tokens, and what their features add to it."""
         inputs.require_features(features, poses, self.config.features)
         h = self.h0.expand(*poses.shape[:-2], -1)
         if self.embed is None or features is None:
             return h
+        if tokens is not None:
+            features = torch.where(tokens[..., None], features, 0)
         return h + self.embed(features.to(self.h0.dtype))
 
     def _relate(
@@ -172,17 +176,17 @@ class LieTransformer(Pretrained, nn.Module):
         """Relations of the set and the scale they were divided by, `[..., 1, 1]`."""
         group, config = self.group, self.config
 
-        def restricted(chart: str) -> Relations:
-            rel = relate(group, g, g, chart, neighbours, config.exclude_self)
+        def restricted(chart: str, margin: float) -> Relations:
+            rel = relate(group, g, g, chart, neighbours, config.exclude_self, margin)
             return inputs.restrict(rel, tokens, pairs, neighbours)
 
-        rel = restricted(config.chart)
+        rel = restricted(config.chart, config.chart_margin)
         if not config.normalise:
             return rel, None
         # The logarithm grows without bound towards the cut of Aff(n), and a pair that crosses it
         # is gone: a mean of squares must not hang on that. On other groups the charts are one.
         global_chart = config.chart == "polar" or group.chart_dim(group.charts[-1]) == group.dim
-        scale = root_mean_square(group, rel if global_chart else restricted("polar"))
+        scale = root_mean_square(group, rel if global_chart else restricted("polar", 0.0))
         return divide(group, rel, scale), scale
 
     def _move(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
+from . import _model_inputs as inputs
 from ._precision import island
 from .groups import Group
 
@@ -55,6 +57,8 @@ class ChartMonitor:
     @torch.no_grad()
     def update(self, poses: Tensor, mask: Tensor | None = None) -> ChartReport:
         """Count a batch `[..., N, m, m]` with `mask [..., N]`; the totals so far come back."""
+        inputs.require_set(self.group, poses)
+        inputs.split_mask(mask, poses)
         n = poses.shape[-3]
         counted = ~torch.eye(n, dtype=torch.bool, device=poses.device)
         if mask is not None:
@@ -84,10 +88,11 @@ class ChartMonitor:
         84
         """
 
-        def count(_: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
-            poses = args[0] if args else kwargs["poses"]
-            mask = args[2] if len(args) > 2 else kwargs.get("mask")
-            tokens = mask if mask is not None and mask.dim() == poses.dim() - 2 else None
-            self.update(poses, tokens)
+        return model.register_forward_pre_hook(self._count, with_kwargs=True)
 
-        return model.register_forward_pre_hook(count, with_kwargs=True)
+    def _count(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        call = dict(zip(("poses", "features", "mask"), args, strict=False)) | kwargs
+        poses, mask = call.get("poses"), call.get("mask")
+        if isinstance(poses, Tensor):  # the model says what is wrong with anything else
+            tokens = mask if isinstance(mask, Tensor) and mask.dim() == poses.dim() - 2 else None
+            self.update(poses, tokens)

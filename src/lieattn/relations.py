@@ -19,7 +19,9 @@ class Relations(NamedTuple):
     valid: Tensor  # [..., Nq, Nk], True where the pair is on the chart
 
 
-def relations(group: Group, q: Tensor, k: Tensor, chart: str = "principal") -> Relations:
+def relations(
+    group: Group, q: Tensor, k: Tensor, chart: str = "principal", *, margin: float = 0.0
+) -> Relations:
     """Coordinates of `q_i^-1 k_j` for every query i and key j, and their validity.
 
     Args:
@@ -27,6 +29,8 @@ def relations(group: Group, q: Tensor, k: Tensor, chart: str = "principal") -> R
         q: query poses, `[..., Nq, m, m]`.
         k: key poses, `[..., Nk, m, m]`; batch dimensions broadcast.
         chart: "principal" (the logarithm) or "polar" (defined for every pair, see `Aff2`).
+        margin: pairs closer to the cut than this angle count as off the chart. Data full of half
+            turns need one: there the sign of w hangs on rounding, and equivariance with it.
     Returns:
         `Relations(coords, valid)`. A pair without a logarithm has zero coordinates, zero gradient
         and `valid` False. An exact half turn of SO(n), SE(n), Sim(n) is valid: it has two
@@ -41,16 +45,23 @@ def relations(group: Group, q: Tensor, k: Tensor, chart: str = "principal") -> R
     tensor([1., 0., 0.])
     """
     _require_sets(group, q, k)
-    return Relations(*group.relation(q[..., :, None, :, :], k[..., None, :, :, :], chart))
+    pairs = q[..., :, None, :, :], k[..., None, :, :, :]
+    return Relations(*group.relation(*pairs, chart, margin))
 
 
 def neighbour_relations(
-    group: Group, q: Tensor, k: Tensor, neighbours: Tensor, chart: str = "principal"
+    group: Group,
+    q: Tensor,
+    k: Tensor,
+    neighbours: Tensor,
+    chart: str = "principal",
+    *,
+    margin: float = 0.0,
 ) -> Relations:
     """Coordinates of `q_i^-1 k_j` for the keys j that a list names for query i.
 
     Args:
-        group, q, k, chart: as for `relations`.
+        group, q, k, chart, margin: as for `relations`.
         neighbours: indices of keys, `[..., Nq, k]`; -1 fills a list that is shorter than k.
     Returns:
         `Relations` with coords `[..., Nq, k, dim]`; a place filled with -1 is not valid.
@@ -66,7 +77,7 @@ def neighbour_relations(
     require_neighbours(neighbours, q.shape[-3], k.shape[-3])
     m = group.matrix_size
     keys = gather_neighbours(k.flatten(-2), neighbours).unflatten(-1, (m, m))
-    coords, valid = group.relation(q[..., :, None, :, :], keys, chart)
+    coords, valid = group.relation(q[..., :, None, :, :], keys, chart, margin)
     listed = neighbours >= 0
     return Relations(torch.where(listed[..., None], coords, 0), valid & listed)
 
@@ -78,14 +89,15 @@ def relate(
     chart: str,
     neighbours: Tensor | None,
     exclude_self: bool,
+    margin: float,
 ) -> Relations:
     """Relations of all pairs or of listed ones, in full precision, with `valid` = may attend."""
     _require_sets(group, q, k)
     with island(q):
         if neighbours is None:
-            rel = relations(group, q, k, chart)
+            rel = relations(group, q, k, chart, margin=margin)
         else:
-            rel = neighbour_relations(group, q, k, neighbours, chart)
+            rel = neighbour_relations(group, q, k, neighbours, chart, margin=margin)
     return without_self(rel, neighbours) if exclude_self else rel
 
 
@@ -114,6 +126,8 @@ def require_neighbours(neighbours: Tensor, queries: int, keys: int) -> None:
         )
     if neighbours.dtype != torch.int64:
         raise ValueError(f"neighbours must be int64 indices of keys, got {neighbours.dtype}.")
+    if keys == 0:
+        raise ValueError("neighbours name keys of an empty set; leave them out.")
     if neighbours.dim() < 2 or neighbours.shape[-2] != queries:
         raise ValueError(
             f"neighbours must have shape [..., Nq, k] with Nq = {queries}, got "
@@ -131,9 +145,22 @@ def require_neighbours(neighbours: Tensor, queries: int, keys: int) -> None:
 def _require_sets(group: Group, q: Tensor, k: Tensor) -> None:
     m = group.matrix_size
     for name, poses in (("query", q), ("key", k)):
-        _validate.tensor(poses, f"{group} {name} poses")
+        _validate.poses(group, poses, f"{name} poses")
         if poses.dim() < 3:
             raise ValueError(
                 f"{name} poses must be a set [..., N, {m}, {m}], got {list(poses.shape)}. "
                 "For a single pair use group.log_relative(a, b)."
             )
+    if common_batch(q.shape[:-3], k.shape[:-3]) is None:
+        raise ValueError(
+            f"query and key poses must have the same batch, got {list(q.shape)} and "
+            f"{list(k.shape)}."
+        )
+
+
+def common_batch(*shapes: torch.Size) -> torch.Size | None:
+    """What batch shapes broadcast to, or None."""
+    try:
+        return torch.broadcast_shapes(*shapes)
+    except RuntimeError:
+        return None

@@ -11,7 +11,7 @@ from . import _expm, _gl2, _gl3, _polar, _rotations, _validate
 from ._bases import rotation_generators, scale_generator, shear_generators
 from ._semidirect import Semidirect
 from ._small import accurate_adjugate, accurate_inverse, eye_like, homogeneous, linear_map, widen
-from .base import PARITY, Block, _Device
+from .base import PARITY, Block, _Device, rotation_clearance
 
 
 class Affine(Semidirect):
@@ -116,6 +116,15 @@ class Affine(Semidirect):
         if chart == "polar":
             return _polar.margin(a)
         return _gl2.margin(a) if self.n == 2 else _gl3.margin(a)
+
+    def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
+        if chart == "polar":
+            return rotation_clearance(self, w)
+        if self.n == 3:
+            return self._margin(self.relative(a, b), chart)
+        # The imaginary part of the eigenvalues of theta J + S is sqrt(theta^2 - |S|^2 / 2).
+        square = (w[..., 2].square() - w[..., 4:6].square().sum(-1)) / 2
+        return torch.pi - square.clamp(min=0).sqrt()
 
     def _linear_project(self, a: Tensor) -> Tensor:
         return a

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from . import _rotations, _validate
 from ._semidirect import Semidirect
 from ._small import eye_like, mul
-from .base import Block, Group, _Device
+from .base import Block, Group, _Device, rotation_clearance
 
 
 class Rotations(Group):
@@ -36,6 +36,9 @@ class Rotations(Group):
 
     def _margin(self, g: Tensor, chart: str) -> Tensor:
         return _rotations.margin(g)
+
+    def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
+        return rotation_clearance(self, w)
 
     def random(
         self,

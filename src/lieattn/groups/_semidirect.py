@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from . import _validate
 from ._bases import affine_generators
 from ._small import eye_like, homogeneous, mul, mul_vec
-from .base import Block, Group, _Device
+from .base import Block, Group, _Device, rotation_clearance
 
 
 class Semidirect(Group):
@@ -124,6 +124,9 @@ class Semidirect(Group):
 
     def _margin(self, g: Tensor, chart: str) -> Tensor:
         return self._linear_margin(self.linear(g), chart)
+
+    def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
+        return rotation_clearance(self, w)
 
     def project(self, g: Tensor) -> Tensor:
         """Nearest element: the linear part is projected, the translation kept."""

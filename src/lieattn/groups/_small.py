@@ -13,11 +13,9 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
     BLAS, and a BLAS copies component-major input: all three get the sum of outer products. Plain
     tensors in eager mode get `@`, the faster of the two there.
     """
-    if (
-        torch.compiler.is_compiling()
-        or torch.is_autocast_enabled(a.device.type)
-        or a.stride(-1) != 1
-    ):
+    device = a.device.type
+    autocast = device != "meta" and torch.is_autocast_enabled(device)
+    if torch.compiler.is_compiling() or autocast or a.stride(-1) != 1:
         total = a[..., :, 0, None] * b[..., 0, None, :]
         for k in range(1, a.shape[-1]):
             total = total + a[..., :, k, None] * b[..., k, None, :]

@@ -144,13 +144,25 @@ class Group(ABC):
         w, valid = self.relation(a, b, chart)
         return torch.where(valid[..., None], w, torch.nan)
 
-    def relation(self, a: Tensor, b: Tensor, chart: str = "principal") -> tuple[Tensor, Tensor]:
-        """`log(a^-1 b)` and where it exists; zero, with zero gradient, where it does not."""
+    def relation(
+        self, a: Tensor, b: Tensor, chart: str = "principal", margin: float = 0.0
+    ) -> tuple[Tensor, Tensor]:
+        """`log(a^-1 b)` and where it exists; zero, with zero gradient, where it does not.
+
+        With a margin, in radians, it does not exist so close to the cut either.
+        """
         self._require_chart(chart)
         _validate.poses(self, a, "left poses")
         _validate.poses(self, b, "right poses")
         w, valid = self._log_relative(a, b, chart)
+        if margin:
+            clearance = self._clearance(a.detach(), b.detach(), w.detach(), chart)
+            valid = valid & (clearance > margin)
         return torch.where(valid[..., None], w, 0), valid
+
+    def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
+        """The margin of `a^-1 b`, whose coordinates are w: cheaper where w tells it."""
+        return self._margin(self.relative(a, b), chart)
 
     @abstractmethod
     def _exp(self, x: Tensor) -> Tensor: ...
@@ -268,8 +280,17 @@ def register(group: Group) -> Group:
     return group
 
 
-def get_group(name: str) -> Group:
-    """Group of the given name, such as "SE3" or "SE(3)"."""
+def rotation_clearance(group: Group, w: Tensor) -> Tensor:
+    """pi minus the angle that the rotation coordinates of w are, `[...]`."""
+    parts = w.split([block.dim for block in group._blocks_of(w)], dim=-1)
+    index = [block.name for block in group.blocks].index("rotation")
+    return torch.pi - parts[index].square().sum(-1).sqrt() / sqrt(2)
+
+
+def get_group(name: str | Group) -> Group:
+    """Group of the given name, such as "SE3" or "SE(3)"; a group is answered with itself."""
+    if isinstance(name, Group):
+        return name
     key = str(name).replace("(", "").replace(")", "")
     for known, group in _REGISTRY.items():
         if known.lower() == key.lower():

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..groups import Group
+from ..relations import common_batch
 
 
 def require_tensors(**arguments: object) -> None:
@@ -19,11 +20,13 @@ def require_tensors(**arguments: object) -> None:
 
 def require_values(values: Tensor, q_poses: Tensor, k_poses: Tensor) -> None:
     """Values are `[..., H, Nk, dv]`, with the batch of the poses."""
+    if not values.is_floating_point():
+        raise ValueError(f"values must be floating-point numbers, got {values.dtype}.")
     keys = k_poses.shape[-3]
     batch = torch.broadcast_shapes(q_poses.shape[:-3], k_poses.shape[:-3])
     expected = f"[{', '.join(map(str, batch))}{', ' if batch else ''}H, {keys}, dv]"
-    fits = values.dim() >= 3 and values.shape[-2] == keys and _broadcasts(values.shape[:-3], batch)
-    if not fits:
+    fits = values.dim() >= 3 and values.shape[-2] == keys
+    if not fits or common_batch(values.shape[:-3], batch) is None:
         raise ValueError(
             f"values must have shape {expected} (batch, heads, keys, width), got "
             f"{list(values.shape)}; the key poses are {list(k_poses.shape)}."

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .._precision import island
-from ..groups import Group
+from ..groups import Group, get_group
 from ..relations import Relations, gather_neighbours, relate
 from ..scores import weighted_norm_logits
 from . import _inputs
@@ -20,7 +20,7 @@ Logits = Callable[[Tensor], Tensor]
 
 
 def lie_attention(
-    group: Group,
+    group: Group | str,
     q_poses: Tensor,
     k_poses: Tensor,
     values: Tensor,
@@ -32,6 +32,7 @@ def lie_attention(
     *,
     bias: Tensor | None = None,
     neighbours: Tensor | None = None,
+    margin: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     r"""Attention over group elements: `sum_j a_ij v_j` and `sum_j a_ij w_ij`.
 
@@ -53,6 +54,7 @@ def lie_attention(
         neighbours: `[..., Nq, k]`, the keys that each query attends to, filled up with -1. `mask`
             and `bias` then have k, a place in the list, where they had Nk. A key that is listed
             twice counts twice.
+        margin: pairs closer to the cut of the chart than this angle are not attended to.
     Returns:
         `[..., H, Nq, dv]` and `[..., H, Nq, C]`, C coordinates of the chart. A row with nothing to
         attend to is zeros, with zero gradient.
@@ -66,10 +68,13 @@ def lie_attention(
     """
     if backend not in BACKENDS:
         raise ValueError(f"unknown backend {backend!r}; known are {', '.join(BACKENDS)}.")
+    group = get_group(group)
     _inputs.require_tensors(values=values, mask=mask, bias=bias, neighbours=neighbours)
+    if not isinstance(weights, Tensor) and not callable(weights):
+        _inputs.require_tensors(weights=weights)
     if exclude_self:
         _inputs.require_square(q_poses, k_poses)
-    rel = relate(group, q_poses, k_poses, chart, neighbours, exclude_self)
+    rel = relate(group, q_poses, k_poses, chart, neighbours, exclude_self, margin)
     _inputs.require_values(values, q_poses, k_poses)
     if isinstance(weights, Tensor):
         _inputs.require_weights(weights, values.shape[-3], group, chart)
@@ -92,13 +97,16 @@ def attend_relations(
     """
     with island(rel.coords):
         logits = score(rel.coords)
-        allowed = rel.valid.unsqueeze(-3)
+        # Poses so far away that the square of w overflows have no weight.
+        allowed = rel.valid.unsqueeze(-3) & (logits != -torch.inf)
+        batch = torch.broadcast_shapes(logits.shape[:-3], values.shape[:-3])
+        shape = torch.Size((*batch, *logits.shape[-3:]))
         if mask is not None:
-            _inputs.require_pairs("mask", mask, logits.shape)
+            _inputs.require_pairs("mask", mask, shape)
             allowed = allowed & mask
         if bias is not None:
-            _inputs.require_pairs("bias", bias, logits.shape)
-            allowed = allowed & (bias > -torch.inf)
+            _inputs.require_pairs("bias", bias, shape)
+            allowed = allowed & (bias != -torch.inf)
             logits = logits + torch.where(allowed, bias, 0).to(logits.dtype)
         if neighbours is None:
             return attend(logits, rel.coords, values, allowed)

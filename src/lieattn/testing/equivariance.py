@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
 
+from ..completion import evaluating
 from ..groups import Group
 
 FLOOR = {"SO": 1e-13, "SE": 1e-11, "Sim": 1e-10, "Aff": 1e-10, "other": 1e-9}
@@ -44,9 +45,12 @@ def equivariance_error(
     >>> equivariance_error(la.LieTransformer(la.SE3), la.SE3, la.SE3.random(2, 8)) < 1e-11
     True
     """
+    if trials < 1:
+        raise ValueError(f"trials must be at least 1, got {trials}.")
     generator = generator or torch.Generator().manual_seed(0)
     elements = group.random(trials, generator=generator, dtype=poses.dtype).to(poses.device)
-    with torch.no_grad(), _in_eval_mode(fn):
+    mode = evaluating(fn) if isinstance(fn, nn.Module) else nullcontext()
+    with torch.no_grad(), mode:
         plain = _poses_of(fn(poses)).double()
         total = 0.0
         for a in elements:
@@ -111,15 +115,3 @@ def _poses_of(output: Any) -> Tensor:
             f"{type(output).__name__}."
         )
     return output
-
-
-@contextmanager
-def _in_eval_mode(fn: object) -> Iterator[None]:
-    training = isinstance(fn, nn.Module) and fn.training
-    if training:
-        fn.eval()  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        if training:
-            fn.train()  # type: ignore[attr-defined]
