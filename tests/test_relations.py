@@ -47,6 +47,26 @@ def test_validity_is_chart_membership(group: Group) -> None:
     assert torch.equal(relations(group, g, g).valid, group.in_chart(relative))
 
 
+@pytest.mark.parametrize("chart", ["principal", "polar"])
+@pytest.mark.parametrize("margin", [0.01, 0.3])
+def test_a_margin_leaves_out_what_is_close_to_the_cut(
+    group: Group, chart: str, margin: float
+) -> None:
+    g = group.random(60, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    relative = group.relative(g[:, None], g[None])
+    valid = relations(group, g, g, chart, margin=margin).valid
+    assert torch.equal(valid, group.in_chart(relative, margin, chart))
+    assert margin < 0.1 or not valid.all()
+
+
+def test_a_margin_holds_for_lists_too() -> None:
+    g = lieattn.SO2.from_angle(torch.tensor([0.0, 3.12, 1.0]))
+    everyone = torch.arange(3).expand(3, 3)
+    listed = lieattn.neighbour_relations(lieattn.SO2, g, g, everyone, margin=0.1)
+    assert torch.equal(listed.valid, relations(lieattn.SO2, g, g, margin=0.1).valid)
+    assert not listed.valid[0, 1]
+
+
 def test_nearly_coincident_poses_keep_their_digits() -> None:
     """From the difference of the poses: the product would keep three digits of seven."""
     g = SE3.random(generator=torch.Generator().manual_seed(0))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
@@ -9,6 +11,9 @@ from ._precision import at_least_float32, island
 from .groups import Group, _validate
 from .ops._inputs import require_tensors
 from .relations import common_batch
+
+if TYPE_CHECKING:
+    from .completion import CompletionOutput
 
 
 def algebra_loss(
@@ -95,6 +100,33 @@ def gap_loss(logits: Tensor, target: Tensor, mask: Tensor | None = None) -> Tens
         target = torch.where(mask, target, 0)
         real = mask.any(-1)
     return _mean(-(target * logits.log_softmax(-1)).sum(-1), real)
+
+
+def completion_loss(
+    group: Group,
+    out: CompletionOutput,
+    poses: Tensor,
+    missing: Tensor,
+    beside: Tensor,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """The loss of the completion task: where the gap is, and how to get from there to the pose.
+
+    Args:
+        out: of a `CompletionModel`.
+        poses: what it was given, `[..., N, m, m]`.
+        missing: the pose that was taken out, `[..., m, m]`.
+        beside: `[..., N]`, True for the tokens beside the gap, from which it is predicted. They
+            share the probability evenly, so that the cross-entropy ends at its logarithm: ln 2
+            for two.
+        mask: `[..., N]`, True = real token.
+    Returns:
+        Cross-entropy of the gap plus the squared error of the corrections beside it.
+    """
+    _require_mask(beside, poses.shape[:-2])
+    target = beside / beside.sum(-1, keepdim=True).clamp(min=1)
+    gap = gap_loss(out.gap, target, mask)
+    return gap + algebra_loss(group, out.delta, poses, missing.unsqueeze(-3), beside)
 
 
 def _weighted(group: Group, w: Tensor, weights: Tensor | None, physical: bool) -> Tensor:

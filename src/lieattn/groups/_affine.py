@@ -120,11 +120,9 @@ class Affine(Semidirect):
     def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
         if chart == "polar":
             return rotation_clearance(self, w)
-        if self.n == 3:
-            return self._margin(self.relative(a, b), chart)
-        # The imaginary part of the eigenvalues of theta J + S is sqrt(theta^2 - |S|^2 / 2).
-        square = (w[..., 2].square() - w[..., 4:6].square().sum(-1)) / 2
-        return torch.pi - square.clamp(min=0).sqrt()
+        X = self._to_matrix(w[..., self.n :])
+        imaginary = _gl2.imaginary_part(X) if self.n == 2 else _gl3.imaginary_part(X)
+        return torch.pi - imaginary
 
     def _linear_project(self, a: Tensor) -> Tensor:
         return a

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from ._deflation import Invariants, Root, first_root, root_matrix, solve_transposed
 from ._quadrature import ROOTS, RULE
-from ._small import adjugate, component_major, eye_like, inverse, mul, mul_vec, trace
+from ._small import adjugate, component_major, eye_like, inverse, mul, mul_vec, trace, widen
 
 
 class Log(NamedTuple):
@@ -58,6 +58,18 @@ def log(a: Tensor, e: Tensor, t: Tensor) -> Log:
 def margin(a: Tensor) -> Tensor:
     """Angle between the eigenvalues and the negative real axis; <= 0 when one lies on it."""
     return first_root(a)[2]
+
+
+def imaginary_part(X: Tensor) -> Tensor:
+    """Largest imaginary part of the eigenvalues, `[...]`, by Cardano's formula."""
+    dtype, X = X.dtype, widen(X)  # the discriminant cancels where a real root is far off
+    B = X - trace(X)[..., None, None] / 3 * eye_like(X)
+    third = -(B * B.mT).sum((-2, -1)) / 6  # l^3 + 3 third l - 2 half = 0
+    half = adjugate(B)[1] / 2
+    discriminant = half.square() + third**3
+    u = (half.abs() + discriminant.clamp(min=0).sqrt()) ** (1 / 3)
+    v = -third / torch.where(u > 0, u, 1)
+    return torch.where(discriminant > 0, (u - v).abs() * (3**0.5 / 2), 0).to(dtype)
 
 
 # ---- the root and its derivative -------------------------------------------------------------
