@@ -143,3 +143,24 @@ def test_one_target_for_all_is_said_with_a_dimension() -> None:
 def test_what_does_not_fit_is_named(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(la.SE2.random(2, 5))
+
+
+def test_completion_loss_is_gap_and_correction() -> None:
+    torch.manual_seed(0)
+    model, poses, missing = la.CompletionModel(la.SE2), la.SE2.random(2, 4), la.SE2.random(2)
+    beside = torch.tensor([[True, True, False, False], [False, True, True, False]])
+    out = model(poses)
+    gap = torch.nn.functional.cross_entropy(out.gap, beside / 2)
+    needed = la.SE2.log_relative(poses, missing[:, None])
+    error = la.SE2.to_physical(out.delta - needed).square().sum(-1)[beside].mean()
+    got = losses.completion_loss(la.SE2, out, poses, missing, beside)
+    torch.testing.assert_close(got, gap + error)
+
+
+def test_completion_loss_ends_at_the_logarithm_of_two() -> None:
+    poses, missing = la.SE2.random(2, 4), la.SE2.random(2)
+    beside = torch.tensor([[True, True, False, False]]).expand(2, -1)
+    delta = la.SE2.log_relative(poses, missing[:, None])
+    out = la.CompletionOutput(torch.where(beside, 50.0, -50.0), delta, poses, delta)
+    got = losses.completion_loss(la.SE2, out, poses, missing, beside)
+    torch.testing.assert_close(got, torch.tensor(2.0).log())

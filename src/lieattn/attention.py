@@ -14,8 +14,6 @@ from .ops._inputs import require_tensors
 from .relations import Relations, common_batch, gather_neighbours, relate
 from .scores import Score
 
-CHART_MARGIN = 0.01  # radians; far above rounding, which decides the sign of w at a half turn
-
 
 class LieAttention(nn.Module):
     r"""$h_i \leftarrow W_O \sum_j a_{ij} W_V [h_j; w_{ij}]$ for H heads, Section 4.2.
@@ -30,7 +28,8 @@ class LieAttention(nn.Module):
         directed: add a term linear in w to the score.
         content: add the scaled product of queries and keys of the hidden states to the score.
         exclude_self: no token attends to itself (in self-attention).
-        chart_margin: pairs closer to the cut of the chart than this angle are not attended to.
+        chart_margin: pairs closer to the cut of the chart than this angle are not attended to; by
+            default `group.chart_margin(chart)`.
         autocast: let the linear layers follow `torch.autocast`, see `LieTransformerConfig`.
 
     >>> import torch, lieattn as la
@@ -51,7 +50,7 @@ class LieAttention(nn.Module):
         directed: bool = False,
         content: bool = False,
         exclude_self: bool = True,
-        chart_margin: float = CHART_MARGIN,
+        chart_margin: float | None = None,
         autocast: bool = False,
     ) -> None:
         super().__init__()
@@ -66,7 +65,8 @@ class LieAttention(nn.Module):
             )
         _require_score(score, group, heads, chart, directed)
         self.group, self.dim, self.heads, self.chart = group, dim, heads, chart
-        self.exclude_self, self.chart_margin = exclude_self, chart_margin
+        self.exclude_self = exclude_self
+        self.chart_margin = group.chart_margin(chart) if chart_margin is None else chart_margin
         self.autocast = autocast
         self.score = score
         self.value = nn.Linear(dim + group.chart_dim(chart), dim)

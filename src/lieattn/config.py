@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from .attention import CHART_MARGIN
 from .groups.base import CHARTS
 from .scores import SCORES
 from .scores.base import PARAMETERISATIONS
@@ -28,7 +27,8 @@ class LieTransformerConfig:
         chart: "principal" (the paper's) or "polar", which has no pairs off chart on Aff(n).
         chart_margin: pairs closer to the cut of the chart than this angle, in radians, are not
             attended to. At a half turn the sign of w hangs on rounding, and data that has many
-            (grids, bricks, symmetric parts) would lose equivariance there. 0 is the paper's.
+            (grids, bricks, symmetric parts) would lose equivariance there. 0 is the paper's; None
+            is `group.chart_margin(chart)`: 0.05 in the principal chart of Aff(n), else 0.01.
         exclude_self: no token attends to itself.
         features: width of the invariant features of each token; 0 for bare tokens.
         pose_updates: move the poses after every layer but the last, and recompute w.
@@ -57,7 +57,7 @@ class LieTransformerConfig:
     directed: bool = False
     content: bool = False
     chart: str = "principal"
-    chart_margin: float = CHART_MARGIN
+    chart_margin: float | None = None
     exclude_self: bool = True
     features: int = 0
     pose_updates: bool = False
@@ -78,7 +78,7 @@ class LieTransformerConfig:
             raise ValueError(f"layers must be at least 1, got {self.layers}.")
         if self.features < 0:
             raise ValueError(f"features must be a width, 0 for none, got {self.features}.")
-        if not 0 <= self.chart_margin < 1:
+        if self.chart_margin is not None and not 0 <= self.chart_margin < 1:
             raise ValueError(f"chart_margin must be in [0, 1) radians, got {self.chart_margin}.")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}.")
@@ -93,6 +93,10 @@ class LieTransformerConfig:
     def _require_types(self) -> None:
         for field in fields(self):
             value, kind = getattr(self, field.name), type(field.default)
+            if kind is type(None):  # an angle, or None for the group's own
+                if value is None:
+                    continue
+                kind = float
             accepted = (int, float) if kind is float else (kind,)
             if type(value) not in accepted:
                 raise TypeError(

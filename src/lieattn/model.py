@@ -180,7 +180,8 @@ class LieTransformer(Pretrained, nn.Module):
             rel = relate(group, g, g, chart, neighbours, config.exclude_self, margin)
             return inputs.restrict(rel, tokens, pairs, neighbours)
 
-        rel = restricted(config.chart, config.chart_margin)
+        own = group.chart_margin(config.chart)
+        rel = restricted(config.chart, own if config.chart_margin is None else config.chart_margin)
         if not config.normalise:
             return rel, None
         # The logarithm grows without bound towards the cut of Aff(n), and a pair that crosses it

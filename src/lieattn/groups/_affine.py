@@ -117,12 +117,16 @@ class Affine(Semidirect):
             return _polar.margin(a)
         return _gl2.margin(a) if self.n == 2 else _gl3.margin(a)
 
+    def chart_margin(self, chart: str = "principal") -> float:
+        # The logarithm itself grows like 1/distance towards the cut, its error like the square.
+        return 0.05 if chart == "principal" else super().chart_margin(chart)
+
     def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
         if chart == "polar":
             return rotation_clearance(self, w)
-        X = self._to_matrix(w[..., self.n :])
-        imaginary = _gl2.imaginary_part(X) if self.n == 2 else _gl3.imaginary_part(X)
-        return torch.pi - imaginary
+        # From the matrix: next to the cut w is large, and its angle a difference of large numbers.
+        linear = self.linear(self.relative(a, b))
+        return _gl2.margin(linear) if self.n == 2 else _gl3.quick_margin(linear)
 
     def _linear_project(self, a: Tensor) -> Tensor:
         return a

@@ -70,11 +70,6 @@ def margin(a: Tensor) -> Tensor:
     return torch.where(q < 0, torch.atan2(s, -m), on_axis)
 
 
-def imaginary_part(X: Tensor) -> Tensor:
-    """Largest imaginary part of the eigenvalues, `[...]`."""
-    return (-split(X)[2]).clamp(min=0).sqrt()
-
-
 def left_jacobian(X: Tensor, v: Tensor) -> Tensor:
     """V(X) v with V(X) = (e^X - I) / X, `[..., 2]`: V(X) = V(X/2) (e^(X/2) + I)/2, repeated."""
     m, N, q = split(X)

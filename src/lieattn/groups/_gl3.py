@@ -60,16 +60,26 @@ def margin(a: Tensor) -> Tensor:
     return first_root(a)[2]
 
 
-def imaginary_part(X: Tensor) -> Tensor:
-    """Largest imaginary part of the eigenvalues, `[...]`, by Cardano's formula."""
-    dtype, X = X.dtype, widen(X)  # the discriminant cancels where a real root is far off
-    B = X - trace(X)[..., None, None] / 3 * eye_like(X)
-    third = -(B * B.mT).sum((-2, -1)) / 6  # l^3 + 3 third l - 2 half = 0
+def quick_margin(a: Tensor) -> Tensor:
+    """`margin` by Cardano's formula, at a fifth of the price of a root.
+
+    In float64, because the discriminant cancels where the real eigenvalue is far off.
+    """
+    dtype, a = a.dtype, widen(a)
+    mean = trace(a) / 3
+    B = a - mean[..., None, None] * eye_like(a)
+    third = -(B * B.mT).sum((-2, -1)) / 6  # l^3 + 3 third l - 2 half = 0 for l of B
     half = adjugate(B)[1] / 2
     discriminant = half.square() + third**3
     u = (half.abs() + discriminant.clamp(min=0).sqrt()) ** (1 / 3)
-    v = -third / torch.where(u > 0, u, 1)
-    return torch.where(discriminant > 0, (u - v).abs() * (3**0.5 / 2), 0).to(dtype)
+    u = torch.where(half < 0, -u, u)
+    v = -third / torch.where(u != 0, u, 1)
+    angle = torch.atan2((u - v).abs() * (3**0.5 / 2), (u + v) / 2 - mean)
+    cofactors, det = adjugate(a)
+    # Three real eigenvalues are positive if and only if all their symmetric functions are.
+    positive = (det > 0) & (mean > 0) & (trace(cofactors) > 0)
+    on_axis = torch.where(positive, torch.pi, 0.0).to(angle.dtype)
+    return torch.where(discriminant > 0, torch.where(det > 0, angle, 0), on_axis).to(dtype)
 
 
 # ---- the root and its derivative -------------------------------------------------------------

@@ -81,6 +81,14 @@ class Group(ABC):
         self._require_chart(chart)
         return self.blocks
 
+    def chart_margin(self, chart: str = "principal") -> float:
+        """How far from the cut, in radians, layers and models take pairs to be safe.
+
+        At a half turn the sign of the coordinates hangs on rounding, which this is far above.
+        """
+        self._require_chart(chart)
+        return 0.01
+
     def chart_dim(self, chart: str = "principal") -> int:
         """Number of coordinates that `log(g, chart)` returns."""
         return sum(block.dim for block in self.chart_blocks(chart))
