@@ -6,7 +6,13 @@ from torch import Tensor, nn
 
 import lieattn as la
 from lieattn import Group, LieTransformerConfig
-from lieattn.testing import FLOOR, allowed_error, assert_equivariant, equivariance_error
+from lieattn.testing import (
+    FLOOR,
+    allowed_error,
+    assert_equivariant,
+    assert_invariant,
+    equivariance_error,
+)
 
 OPTIONS: dict[str, dict[str, object]] = {
     "norm": {},
@@ -175,3 +181,24 @@ def test_measuring_leaves_the_mode_as_it_was() -> None:
     model = la.LieTransformer(la.SE2, LieTransformerConfig(dropout=0.5)).train()
     assert_equivariant(model, la.SE2)
     assert model.training
+
+
+def test_invariant_readouts_are_invariant(group: Group) -> None:
+    torch.manual_seed(0)
+    model, head = la.LieTransformer(group), la.InvariantReadout(32, 4)
+    assert_invariant(lambda g: head(model(g).hidden), group)
+    with pytest.raises(AssertionError, match="not invariant under"):
+        assert_invariant(lambda g: model(g).poses, group)
+
+
+def test_what_is_not_poses_is_sent_to_the_other_test() -> None:
+    model = la.LieTransformer(la.SE3)
+    with pytest.raises(ValueError, match=r"must return poses \[..., 4, 4\].*assert_invariant"):
+        assert_equivariant(lambda g: model(g).hidden, la.SE3)
+
+
+def test_a_failure_at_another_scale_says_so() -> None:
+    poses = la.SE3.random(2, 8)
+    poses[..., :3, 3] *= 1e4
+    with pytest.raises(AssertionError, match="for poses of order 1: change the unit"):
+        assert_equivariant(la.LieTransformer(la.SE3), la.SE3, poses)

@@ -164,3 +164,12 @@ def test_completion_loss_ends_at_the_logarithm_of_two() -> None:
     out = la.CompletionOutput(torch.where(beside, 50.0, -50.0), delta, poses, delta)
     got = losses.completion_loss(la.SE2, out, poses, missing, beside)
     torch.testing.assert_close(got, torch.tensor(2.0).log())
+
+
+def test_the_polar_chart_has_a_distance_for_every_pair() -> None:
+    eye, mirror = torch.eye(3), torch.diag(torch.tensor([1.0, -1.0, 1.0]))
+    far = losses.geodesic_loss(la.Aff2, eye, mirror, chart="polar")
+    assert far == la.Aff2.log(mirror, chart="polar").square().sum()  # the parity alone
+    target = torch.diag(torch.tensor([-1.0, -2.0, 1.0]))  # no logarithm, det > 0
+    delta = la.Aff2.log(target, chart="polar")[:6]
+    assert losses.algebra_loss(la.Aff2, delta, eye, target, chart="polar") < 1e-10

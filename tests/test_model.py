@@ -1,5 +1,7 @@
 """`LieTransformer`: sets of any size, padding, order, and what each option does."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor
@@ -195,6 +197,31 @@ def test_normalised_sets_do_not_know_their_scale() -> None:
     torch.testing.assert_close(3 * small.delta, large.delta, rtol=1e-4, atol=1e-5)
 
 
+def test_normalised_sets_do_not_know_the_unit_of_translations() -> None:
+    model, poses = model_of(la.SE3, normalise=True), poses_of(la.SE3, 2, 6)
+    small = model(poses)
+    poses = poses.clone()
+    poses[..., :3, 3] *= 1000
+    large = model(poses)
+    moved = small.delta[..., :3], large.delta[..., :3] / 1000
+    torch.testing.assert_close(small.hidden, large.hidden, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(*moved, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(small.delta[..., 3:], large.delta[..., 3:], rtol=1e-3, atol=1e-4)
+
+
+def test_masks_of_pairs_know_padding_too() -> None:
+    model, poses = model_of(la.SE3), poses_of(la.SE3, 2, 6)
+    real = torch.arange(6) < torch.tensor([[6], [4]])
+    causal = torch.ones(6, 6, dtype=torch.bool).tril()
+    pairs = causal & real[:, None] & real[:, :, None]
+    poses = torch.where(real[..., None, None], poses, torch.nan)
+    out = model(poses, mask=pairs)
+    assert not out.delta[~real].any()
+    assert out.hidden.isfinite().all()
+    alone = model(poses[1, :4], mask=causal[:4, :4])
+    assert difference(part(out, (1, slice(4))), alone) < 1e-6
+
+
 def test_features_tell_tokens_apart() -> None:
     model, poses = model_of(la.SE2, features=2), poses_of(la.SE2, 1, 5)
     a, b = (model(poses, torch.full((1, 5, 2), x)) for x in (0.0, 1.0))
@@ -307,3 +334,43 @@ def test_models_have_shapes_without_data(group: Group) -> None:
         model = la.CompletionModel(group)
         poses = torch.empty(2, 5, group.matrix_size, group.matrix_size)
     assert model(poses).poses.shape == poses.shape
+
+
+def test_hidden_states_of_padding_may_hold_anything() -> None:
+    layer, g, h = la.LieAttention(la.SE3, 32, 4), poses_of(la.SE3, 1, 5), torch.randn(1, 5, 32)
+    mask = torch.tensor([[True] * 3 + [False] * 2])
+    expected = layer(h, g, mask=mask)[mask]
+    h[~mask] = torch.nan
+    torch.testing.assert_close(layer(h, g, mask=mask)[mask], expected)
+
+
+def test_a_set_may_attend_to_itself_in_other_poses() -> None:
+    layer, g, h = la.LieAttention(la.SE3, 32, 4), poses_of(la.SE3, 1, 5), torch.randn(1, 5, 32)
+    other = poses_of(la.SE3, 1, 5, seed=1)
+    same = layer(h, g, context=h, context_poses=other)
+    torch.testing.assert_close(same, layer(h, g, context=h.clone(), context_poses=other))
+
+
+def test_a_registered_score_reaches_configs_and_checkpoints(tmp_path: Path) -> None:
+    class Manhattan(la.scores.Score):
+        def forward(self, coords: Tensor) -> Tensor:
+            return -coords.abs().sum(-1).unsqueeze(-3)
+
+    la.scores.register("manhattan", Manhattan)
+    try:
+        model = model_of(la.SE3, score="manhattan")
+        model.save_pretrained(tmp_path)
+        again = la.LieTransformer.from_pretrained(tmp_path)
+        poses = poses_of(la.SE3, 1, 5)
+        assert difference(model(poses), again(poses)) == 0
+    finally:
+        del la.scores.SCORES["manhattan"]
+    with pytest.raises(la.CheckpointError, match=r"unknown score 'manhattan'.*scores.register"):
+        la.LieTransformer.from_pretrained(tmp_path)
+
+
+def test_poses_of_two_dtypes_compose() -> None:
+    a, b = la.SE3.random(), la.SE3.random(dtype=torch.float64)
+    assert la.SE3.compose(a, b).dtype == la.SE3.relative(a, b).dtype == torch.float64
+    with pytest.raises(ValueError, match="right poses must have shape"):
+        la.SE3.compose(a, la.SE2.random())

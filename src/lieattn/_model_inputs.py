@@ -14,16 +14,22 @@ from .relations import Relations, common_batch
 
 
 def split_mask(mask: Tensor | None, poses: Tensor) -> tuple[Tensor | None, Tensor | None]:
-    """A mask of tokens `[..., N]` and a mask of pairs `[..., N, N]`, of which one is None."""
+    """A mask of tokens `[..., N]` and a mask of pairs `[..., N, N]`, from either of them.
+
+    A token that a mask of pairs lets neither attend nor be attended to is padding.
+    """
     if mask is None:
         return None, None
-    if mask.dtype != torch.bool:
-        raise ValueError(
-            f"mask must be boolean, True for a real token, got {mask.dtype}. Use mask.bool()."
-        )
+    attention.require_boolean(mask)
     batch, n = poses.shape[:-3], poses.shape[-3]
     if mask.dim() == len(batch) + 2:
-        return None, mask
+        if mask.shape[-2] != n:
+            raise ValueError(
+                f"a mask of pairs must have shape {[*batch, n, n]}, got {list(mask.shape)}."
+            )
+        if mask.shape[-1] != n:  # of lists of neighbours, which name no token
+            return None, mask
+        return (mask.any(-1) | mask.any(-2)).expand(*batch, n), mask
     if mask.shape != (*batch, n):
         hint = f" A mask of pairs is [B, {n}, {n}]." if mask.dim() == 2 else ""
         raise ValueError(
@@ -42,9 +48,27 @@ def real_poses(group: Group, poses: Tensor, tokens: Tensor | None, check: bool) 
     """Poses with the identity in the place of padding, which may hold zeros or NaN."""
     g = poses if tokens is None else attention.real_poses(group, poses, tokens)
     if check and readable(g):
-        with island(g):
-            group.check(g.float())  # float64 poses may come from float32 files
+        _check(group, g.detach().float(), masked=tokens is not None)
     return g
+
+
+def _check(group: Group, g: Tensor, masked: bool) -> None:
+    """`group.check`, and a word about masks where padding is the likely reason.
+
+    In float32: float64 poses may come from files of float32.
+    """
+    blank = ~g.isfinite().all(-1).all(-1) | (g == 0).all(-1).all(-1)
+    try:
+        with island(g):
+            group.check(g)
+    except ValueError as error:
+        if not blank.any():
+            hint = " Poses of another group? The model is of " + f"{group}."
+        elif masked:
+            hint = " The mask has it as a real token: True marks real ones. Is it inverted?"
+        else:
+            hint = " If it is padding, pass mask=..., True for real tokens."
+        raise ValueError(f"{error}{hint}") from None
 
 
 def require_set(group: Group, poses: Tensor) -> None:
@@ -118,15 +142,15 @@ def restrict(
     rel: Relations, tokens: Tensor | None, pairs: Tensor | None, neighbours: Tensor | None
 ) -> Relations:
     """Relations whose `valid` leaves out what a mask of tokens or of pairs forbids."""
-    if tokens is not None:
-        # Padding is not asked, and asks nothing either.
-        batch, n = tokens.dim() - 1, tokens.shape[-1]
-        keys = attention.pair_mask(tokens, batch, n, neighbours).squeeze(-3)
-        return Relations(rel.coords, rel.valid & keys & tokens[..., None])
-    if pairs is None:
+    if pairs is not None:
+        if pairs.shape[-2:] != rel.valid.shape[-2:]:
+            raise ValueError(
+                f"a mask of pairs must have shape {list(rel.valid.shape)}, got {list(pairs.shape)}."
+            )
+        return Relations(rel.coords, rel.valid & pairs)
+    if tokens is None:
         return rel
-    if pairs.shape[-2:] != rel.valid.shape[-2:]:
-        raise ValueError(
-            f"a mask of pairs must have shape {list(rel.valid.shape)}, got {list(pairs.shape)}."
-        )
-    return Relations(rel.coords, rel.valid & pairs)
+    # Padding is not asked, and asks nothing either.
+    batch, n = tokens.shape[:-1], tokens.shape[-1]
+    keys = attention.pair_mask(tokens, batch, n, neighbours).squeeze(-3)
+    return Relations(rel.coords, rel.valid & keys & tokens[..., None])

@@ -99,11 +99,14 @@ class LieAttention(nn.Module):
         """
         require_tensors(h=h, context=context, context_poses=context_poses, mask=mask, bias=bias)
         keys = h if context is None else context
-        self._require_hidden(h, keys, poses, context_poses)
+        self._require_hidden(h, context)
+        self._require_context(poses, context, context_poses)
         if autocasting(h) and not self.autocast:  # the layer before may have left bfloat16
             h, keys = h.to(self.out.weight.dtype), keys.to(self.out.weight.dtype)
         if mask is not None and context is None and isinstance(poses, Tensor):
             poses = real_poses(self.group, poses, mask)
+        if mask is not None and mask.dtype == torch.bool and mask.shape == keys.shape[:-1]:
+            keys = torch.where(mask[..., None], keys, 0)  # padding may hold NaN
         rel = self._relations(h, poses, context_poses, neighbours)
         batch = common_batch(h.shape[:-2], keys.shape[:-2], rel.valid.shape[:-2])
         if batch is None:
@@ -112,7 +115,7 @@ class LieAttention(nn.Module):
                 f"{list(h.shape[:-2])}, {list(rel.valid.shape[:-2])} and {list(keys.shape[:-2])}."
             )
         if mask is not None:
-            mask = pair_mask(mask, len(batch), keys.shape[-2], neighbours)
+            mask = pair_mask(mask, batch, keys.shape[-2], neighbours)
         if bias is not None:
             bias = pair_bias(bias, len(batch))
         with island(h, self.autocast):
@@ -177,14 +180,8 @@ class LieAttention(nn.Module):
             logits = (q.unsqueeze(-2) @ k.mT).squeeze(-2)
         return logits * (self.dim // self.heads) ** -0.5
 
-    def _require_hidden(
-        self,
-        h: Tensor,
-        keys: Tensor,
-        poses: Tensor | Relations,
-        context_poses: Tensor | None,
-    ) -> None:
-        for name, x in (("h", h), ("context", keys)):
+    def _require_hidden(self, h: Tensor, context: Tensor | None) -> None:
+        for name, x in (("h", h), ("context", h if context is None else context)):
             if x.dim() < 2 or x.shape[-1] != self.dim:
                 raise ValueError(
                     f"{name} must have shape [..., N, {self.dim}], got {list(x.shape)}."
@@ -194,9 +191,28 @@ class LieAttention(nn.Module):
                     f"{name} must have the dtype of the layer, {self.out.weight.dtype}, got "
                     f"{x.dtype}."
                 )
-        if isinstance(poses, Tensor) and (keys is h) != (context_poses is None):
+
+    def _require_context(
+        self, poses: Tensor | Relations, context: Tensor | None, context_poses: Tensor | None
+    ) -> None:
+        if isinstance(poses, Relations):
+            width = self.group.chart_dim(self.chart)
+            if poses.coords.shape[-1] != width:
+                raise ValueError(
+                    f"relations must be of {self.group} in the {self.chart} chart, with {width} "
+                    f"coordinates, got {poses.coords.shape[-1]}."
+                )
+            return
+        if (context is None) != (context_poses is None):
             raise ValueError(
                 "context and context_poses go together: hidden states and poses of the keys."
+            )
+        if context is None or context_poses is None:
+            return
+        if context.shape[-2:-1] != context_poses.shape[-3:-2]:
+            raise ValueError(
+                f"context and context_poses must be of the same tokens, got {list(context.shape)} "
+                f"and {list(context_poses.shape)}."
             )
 
 
@@ -214,37 +230,35 @@ def _require_score(score: Score, group: Group, heads: int, chart: str, directed:
         if got != expected:
             raise ValueError(f"the score has {name} {got}, the layer {expected}.")
     if directed and not isinstance(score, scores.DirectedScore):
-        raise ValueError("for a directed score of your own pass DirectedScore(score).")
+        raise ValueError("for a directed score of your own pass scores.DirectedScore(score).")
 
 
 def real_poses(group: Group, poses: Tensor, tokens: Tensor) -> Tensor:
     """Poses with the identity where a mask of tokens `[..., N]` says padding, whatever it holds."""
-    if tokens.shape[-1:] != poses.shape[-3:-2] or tokens.dim() != poses.dim() - 2:
-        return poses
-    if tokens.dtype != torch.bool:
-        return poses  # `pair_mask` says what is wrong
+    if tokens.shape != poses.shape[:-2] or tokens.dtype != torch.bool:
+        return poses  # a mask of pairs, or one of which `pair_mask` says what is wrong
     eye = group.identity(dtype=poses.dtype, device=poses.device)
     return torch.where(tokens[..., None, None], poses, eye)
 
 
-def pair_mask(mask: Tensor, batch: int, keys: int, neighbours: Tensor | None = None) -> Tensor:
+def pair_mask(
+    mask: Tensor, batch: torch.Size, keys: int, neighbours: Tensor | None = None
+) -> Tensor:
     """A layer's mask of keys, of pairs, or of pairs and heads, as `[..., H, Nq, Nk]`.
 
     Args:
         mask: one, two or three dimensions more than the batch.
-        batch: the number of batch dimensions.
+        batch: the shape of the batch.
         keys: the number of keys.
         neighbours: lists `[..., Nq, k]`, for which a mask of keys is looked up.
     """
-    if mask.dtype != torch.bool:
+    require_boolean(mask)
+    extra = mask.dim() - len(batch)
+    fits = common_batch(mask.shape[: len(batch)], batch) == batch
+    if extra == 1 and (mask.shape[-1] != keys or not fits):
         raise ValueError(
-            f"mask must be boolean, True for a real token, got {mask.dtype}. Use mask.bool()."
-        )
-    extra = mask.dim() - batch
-    if extra == 1 and mask.shape[-1] != keys:
-        raise ValueError(
-            f"a mask of tokens must have shape [..., {keys}], got {list(mask.shape)}. A mask of "
-            "pairs has one dimension more, [B, Nq, Nk]."
+            f"a mask of tokens must have shape {[*batch, keys]}, got {list(mask.shape)}. A mask of "
+            "pairs has one dimension more, [B, Nq, Nk]: for all sets alike use mask[None]."
         )
     if extra == 1 and neighbours is not None:
         return gather_neighbours(mask[..., None], neighbours)[..., 0].unsqueeze(-3)
@@ -253,9 +267,19 @@ def pair_mask(mask: Tensor, batch: int, keys: int, neighbours: Tensor | None = N
     if extra in (2, 3):
         return mask if extra == 3 else mask.unsqueeze(-3)
     raise ValueError(
-        f"mask must be [B, Nk] (tokens), [B, Nq, Nk] (pairs) or [B, H, Nq, Nk], with {batch} batch "
-        f"dimensions, got {list(mask.shape)}."
+        f"mask must be [B, Nk] (tokens), [B, Nq, Nk] (pairs) or [B, H, Nq, Nk], with batch "
+        f"{list(batch)}, got {list(mask.shape)}."
     )
+
+
+def require_boolean(mask: Tensor) -> None:
+    """A mask is boolean; what else people hold is told how to become one."""
+    if mask.dtype != torch.bool:
+        raise ValueError(
+            f"mask must be boolean, True for a real token, got {mask.dtype}. From lengths use "
+            "torch.arange(N) < lengths[:, None]; from 1 and 0, mask.bool(); from 0 and -inf, "
+            "mask == 0."
+        )
 
 
 def pair_bias(bias: Tensor, batch: int) -> Tensor:

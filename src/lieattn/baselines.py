@@ -99,7 +99,7 @@ class VectorTransformer(Pretrained, nn.Module):
         either = tokens if pairs is None else pairs
         allowed = None
         if either is not None:
-            allowed = pair_mask(either, poses.dim() - 3, poses.shape[-3])
+            allowed = pair_mask(either, poses.shape[:-3], poses.shape[-3])
         for layer in self.layers:
             h = layer(h, allowed)
         h = self.norm(h)

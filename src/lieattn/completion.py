@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ._model_inputs import split_mask
 from ._precision import island
+from ._pytree import exportable
 from ._reading import readable
 from .checkpoint import Pretrained
 from .config import LieTransformerConfig
@@ -19,6 +20,7 @@ from .heads import GapHead
 from .model import LieTransformer
 
 
+@exportable
 class CompletionOutput(NamedTuple):
     """What is trained: a gap logit and a correction for every token."""
 
@@ -28,8 +30,9 @@ class CompletionOutput(NamedTuple):
     hidden: Tensor  # [..., N, d]
 
 
+@exportable
 class Completion(NamedTuple):
-    """A missing pose."""
+    """A missing pose, and how sure the model is of the gap's place."""
 
     pose: Tensor  # [..., m, m]
     base: Tensor  # [...], index of the token it was predicted from

@@ -36,7 +36,8 @@ class LieTransformerConfig:
             moved poses (through all of it where there is no translation).
         output: "local", `g exp(delta)`; or "global", `exp` in the polar chart, which reaches every
             element of the identity component of Aff(n). The same for SO(n), SE(n) and Sim(n).
-        normalise: divide w by its root mean square over the set, and multiply delta by it.
+        normalise: divide each block of w by its root mean square over the set, and multiply delta
+            by it: nothing depends on the unit of translations any more.
         dropout: share of the residual updates dropped in training.
         autocast: let the linear layers follow `torch.autocast`. By default all of the model stays
             in the dtype of its parameters: hidden states are invariants, and rounding them to
@@ -84,10 +85,12 @@ class LieTransformerConfig:
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}.")
         if self.detach_rotations and not self.pose_updates:
             raise ValueError("detach_rotations acts between pose updates: set pose_updates=True.")
-        for name, known in _KNOWN.items():
+        known_names = {"score": tuple(SCORES), **_KNOWN}  # SCORES grows with `scores.register`
+        for name, known in known_names.items():
             if getattr(self, name) not in known:
                 raise ValueError(
                     f"unknown {name} {getattr(self, name)!r}; known are {', '.join(known)}."
+                    + (" For one of your own use scores.register." if name == "score" else "")
                 )
 
     def _require_types(self) -> None:
@@ -120,7 +123,6 @@ class LieTransformerConfig:
 
 
 _KNOWN: dict[str, tuple[str, ...]] = {
-    "score": tuple(SCORES),
     "positive": PARAMETERISATIONS,
     "chart": CHARTS,
     "output": OUTPUTS,

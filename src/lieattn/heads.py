@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .ops._inputs import require_tensors
+
 POOLINGS = ("mean", "sum", "max")
 
 
@@ -39,9 +41,11 @@ class GapHead(nn.Module):
         self.linear = nn.Linear(dim, 1)
 
     def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+        """Logits `[..., N]` of states `[..., N, d]`; mask `[..., N]`, True = real token."""
         logits = self.linear(h).squeeze(-1)
         if mask is None:
             return logits
+        _require_mask(mask, h)
         return logits.masked_fill(~mask, torch.finfo(logits.dtype).min)
 
 
@@ -65,8 +69,11 @@ class InvariantReadout(nn.Module):
         self.mlp = nn.Sequential(nn.Linear(dim, dim), nn.GELU(), nn.Linear(dim, out))
 
     def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+        """`[..., out]` of states `[..., N, d]`; mask `[..., N]`, True = real token."""
+        require_tensors(h=h)
         if mask is None:
             mask = torch.ones(h.shape[:-1], dtype=torch.bool, device=h.device)
+        _require_mask(mask, h)
         real = mask[..., None]
         if self.pooling == "max" and h.shape[-2]:
             pooled = h.masked_fill(~real, torch.finfo(h.dtype).min).amax(-2)
@@ -75,3 +82,12 @@ class InvariantReadout(nn.Module):
         if self.pooling == "mean":
             pooled = pooled / real.sum(-2).clamp(min=1)
         return self.mlp(pooled)
+
+
+def _require_mask(mask: Tensor, h: Tensor) -> None:
+    require_tensors(h=h, mask=mask)
+    if mask.dtype != torch.bool or mask.shape != h.shape[:-1]:
+        raise ValueError(
+            f"mask must be boolean of shape {list(h.shape[:-1])}, True for a real token, got "
+            f"{mask.dtype} {list(mask.shape)}."
+        )

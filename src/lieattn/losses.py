@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ._precision import at_least_float32, island
+from ._reading import readable
 from .groups import Group, _validate
 from .ops._inputs import require_tensors
 from .relations import common_batch
@@ -25,6 +26,7 @@ def algebra_loss(
     *,
     weights: Tensor | None = None,
     physical: bool = True,
+    chart: str = "principal",
 ) -> Tensor:
     r"""Mean of $|\delta_i - \log(g_i^{-1} g^*_i)|^2$: the correction against the one needed.
 
@@ -35,15 +37,17 @@ def algebra_loss(
         mask: `[...]`, True = counts.
         weights: `[K]`, a weight for each block.
         physical: measure in radians and logarithms of scale, else in orthonormal coordinates.
+        chart: of the correction: "polar" for models with `output="global"`.
     Returns:
-        A scalar. Elements whose target is off the principal chart do not count.
+        A scalar. Elements whose target is off the chart do not count.
     """
     _require_poses(group, poses, target)
     _validate.coordinates(group, delta)
     _require_shape("delta", delta.shape[:-1], poses.shape[:-2])
     with island(delta):
         poses, target = _real(group, mask, poses, target)
-        needed, valid = group.relation(poses, target)
+        needed, valid = group.relation(poses, target, chart)
+        needed = needed[..., : group.dim]  # no correction changes the parity
         error = at_least_float32(delta, needed) - needed
         return _mean(_weighted(group, error, weights, physical), _both(mask, valid))
 
@@ -56,15 +60,17 @@ def geodesic_loss(
     *,
     weights: Tensor | None = None,
     physical: bool = True,
+    chart: str = "principal",
 ) -> Tensor:
     r"""Mean of $|\log(\hat g^{-1} g^*)|^2$; where that has no logarithm, the chordal distance.
 
-    Arguments as for `algebra_loss`, with predicted poses `[..., m, m]` in the place of delta.
+    Arguments as for `algebra_loss`, with predicted poses `[..., m, m]` in the place of delta. In
+    the polar chart every pair of Aff(n) has a distance, and `weights` has one more, for parity.
     """
     _require_poses(group, predicted, target)
     with island(predicted):
         predicted, target = _real(group, mask, predicted, target)
-        w, valid = group.relation(predicted, target)
+        w, valid = group.relation(predicted, target, chart)
         square = _weighted(group, w, weights, physical)
         return _mean(torch.where(valid, square, _chordal(group, predicted, target)), mask)
 
@@ -123,7 +129,15 @@ def completion_loss(
     Returns:
         Cross-entropy of the gap plus the squared error of the corrections beside it.
     """
-    _require_mask(beside, poses.shape[:-2])
+    _require_poses(group, poses, poses)
+    if not isinstance(missing, Tensor) or missing.shape != (*poses.shape[:-3], *poses.shape[-2:]):
+        got = list(missing.shape) if isinstance(missing, Tensor) else type(missing).__name__
+        raise ValueError(
+            f"missing must be one pose a set, {[*poses.shape[:-3], *poses.shape[-2:]]}, got {got}."
+        )
+    _require_mask(beside, poses.shape[:-2], "beside")
+    if readable(beside) and beside.numel() and not beside.any():
+        raise ValueError("beside marks no token, so there is nothing to learn from.")
     target = beside / beside.sum(-1, keepdim=True).clamp(min=1)
     gap = gap_loss(out.gap, target, mask)
     return gap + algebra_loss(group, out.delta, poses, missing.unsqueeze(-3), beside)
@@ -132,6 +146,7 @@ def completion_loss(
 def _weighted(group: Group, w: Tensor, weights: Tensor | None, physical: bool) -> Tensor:
     squares = group.block_sq_norms(group.to_physical(w) if physical else w)
     if weights is not None:
+        require_tensors(weights=weights)
         _require_shape("weights", weights.shape, squares.shape[-1:], "a weight for every block")
     return squares.sum(-1) if weights is None else (squares * weights.to(squares)).sum(-1)
 
@@ -172,11 +187,11 @@ def _require_poses(group: Group, poses: Tensor, target: Tensor) -> None:
         )
 
 
-def _require_mask(mask: Tensor, shape: torch.Size) -> None:
-    require_tensors(mask=mask)
+def _require_mask(mask: Tensor, shape: torch.Size, name: str = "mask") -> None:
+    require_tensors(**{name: mask})
     if mask.dtype != torch.bool or mask.shape != shape:
         raise ValueError(
-            f"mask must be boolean of shape {list(shape)}, True = counts, got {mask.dtype} "
+            f"{name} must be boolean of shape {list(shape)}, True = counts, got {mask.dtype} "
             f"{list(mask.shape)}."
         )
 

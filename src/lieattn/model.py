@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from . import _model_inputs as inputs
 from ._precision import at_least_float32, island
+from ._pytree import exportable
 from .attention import LieAttention
 from .checkpoint import Pretrained
 from .config import LieTransformerConfig
@@ -18,8 +19,12 @@ from .ops._inputs import require_tensors
 from .relations import Relations, relate
 
 
+@exportable
 class LieTransformerOutput(NamedTuple):
-    """What a transformer says of a set of poses."""
+    """Of every token: an invariant state, an invariant correction, and the corrected pose.
+
+    With pose updates delta corrects `frames`, not the input: losses of delta want those.
+    """
 
     hidden: Tensor  # [..., N, d], invariant
     delta: Tensor  # [..., N, dim], invariant correction in orthonormal coordinates
@@ -62,6 +67,9 @@ class LieTransformerLayer(nn.Module):
         normed = self.attention_norm(h)
         h = h + self.dropout(self.attention(normed, rel, bias=bias, neighbours=neighbours))
         return h + self.dropout(self.feed_forward(self.feed_forward_norm(h)))
+
+
+SMALLEST_SCALE = 0.01
 
 
 class LieTransformer(Pretrained, nn.Module):
@@ -173,7 +181,7 @@ class LieTransformer(Pretrained, nn.Module):
         pairs: Tensor | None,
         neighbours: Tensor | None,
     ) -> tuple[Relations, Tensor | None]:
-        """Relations of the set and the scale they were divided by, `[..., 1, 1]`."""
+        """Relations of the set and the scales they were divided by, `[..., 1, dim]`."""
         group, config = self.group, self.config
 
         def restricted(chart: str, margin: float) -> Relations:
@@ -187,7 +195,7 @@ class LieTransformer(Pretrained, nn.Module):
         # The logarithm grows without bound towards the cut of Aff(n), and a pair that crosses it
         # is gone: a mean of squares must not hang on that. On other groups the charts are one.
         global_chart = config.chart == "polar" or group.chart_dim(group.charts[-1]) == group.dim
-        scale = root_mean_square(group, rel if global_chart else restricted("polar", 0.0))
+        scale = block_scales(group, rel if global_chart else restricted("polar", 0.0))
         return divide(group, rel, scale), scale
 
     def _move(
@@ -214,21 +222,31 @@ class LieTransformer(Pretrained, nn.Module):
         return torch.cat([g[..., :-1].detach(), g[..., -1:]], dim=-1)
 
 
-def root_mean_square(group: Group, rel: Relations) -> Tensor:
-    """Root mean square of the coordinates of a set's valid pairs, `[..., 1, 1]`, an invariant.
+def block_scales(group: Group, rel: Relations) -> Tensor:
+    """Root mean square of each block over the valid pairs of a set, `[..., 1, dim]`.
 
-    It is 1 where nothing is valid or all poses are the same. Parity does not count.
+    An invariant of the set, one number a block: translations have a unit, the others have not, and
+    a scene in millimetres must not turn more than one in metres. Where all translations are the
+    same, their scale is 1; of blocks without a unit it is at least 0.01, or rounding would be
+    blown up in sets that hardly turn. Parity does not count.
     """
-    coords = rel.coords[..., : group.dim]
-    count = rel.valid.sum((-2, -1), keepdim=True) * group.dim
-    square = torch.where(rel.valid[..., None], coords, 0).square().sum(-1)
-    mean = square.sum((-2, -1), keepdim=True) / count.clamp(min=1)
-    return torch.where(mean > 0, mean, 1).sqrt()
+    coords = torch.where(rel.valid[..., None], rel.coords[..., : group.dim], 0)
+    count = rel.valid.sum((-2, -1)).clamp(min=1)[..., None]
+    scales = []
+    parts = coords.split([block.dim for block in group.blocks], dim=-1)
+    for block, part in zip(group.blocks, parts, strict=True):
+        mean = part.square().sum((-3, -2)).sum(-1, keepdim=True) / (count * block.dim)
+        if block.name.startswith("translation"):
+            mean = torch.where(mean > 0, mean, 1)
+        else:
+            mean = mean.clamp(min=SMALLEST_SCALE**2)
+        scales.append(mean.sqrt().expand(*mean.shape[:-1], block.dim))
+    return torch.cat(scales, dim=-1).unsqueeze(-2)
 
 
-def divide(group: Group, rel: Relations, scale: Tensor) -> Relations:
-    """Relations with coordinates divided by a scale `[..., 1, 1]`; parity stays as it is."""
-    divided = rel.coords[..., : group.dim] / scale[..., None]
+def divide(group: Group, rel: Relations, scales: Tensor) -> Relations:
+    """Relations with coordinates divided by scales `[..., 1, dim]`; parity stays as it is."""
+    divided = rel.coords[..., : group.dim] / scales.unsqueeze(-2)
     return Relations(torch.cat([divided, rel.coords[..., group.dim :]], dim=-1), rel.valid)
 
 

@@ -8,10 +8,12 @@ import torch
 from torch import Tensor
 
 from ._precision import island
+from ._pytree import exportable
 from ._reading import readable
 from .groups import Group, _validate
 
 
+@exportable
 class Relations(NamedTuple):
     """Pairwise invariants of two sets of poses, unchanged when one element moves all of them."""
 
@@ -143,6 +145,8 @@ def require_neighbours(neighbours: Tensor, queries: int, keys: int) -> None:
 
 
 def _require_sets(group: Group, q: Tensor, k: Tensor) -> None:
+    if not isinstance(group, Group):
+        raise TypeError(f"group must be a Group, got {group!r}. Use get_group(...) for a name.")
     m = group.matrix_size
     for name, poses in (("query", q), ("key", k)):
         _validate.poses(group, poses, f"{name} poses")

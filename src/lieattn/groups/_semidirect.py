@@ -9,7 +9,7 @@ from torch import Generator, Tensor
 
 from . import _validate
 from ._bases import affine_generators
-from ._small import eye_like, homogeneous, mul, mul_vec
+from ._small import eye_like, homogeneous, mul, mul_vec, same_dtype
 from .base import Block, Group, _Device, rotation_clearance
 
 
@@ -91,6 +91,9 @@ class Semidirect(Group):
         return homogeneous(a, -mul_vec(a, self.translation(g)))
 
     def compose(self, a: Tensor, b: Tensor) -> Tensor:
+        _validate.poses(self, a, "left poses")
+        _validate.poses(self, b, "right poses")
+        a, b = same_dtype(a, b)
         linear = mul(self.linear(a), self.linear(b))
         t = mul_vec(self.linear(a), self.translation(b)) + self.translation(a)
         return homogeneous(linear, t)

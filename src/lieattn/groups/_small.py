@@ -23,6 +23,12 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
     return a @ b
 
 
+def same_dtype(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Both in the wider of their dtypes."""
+    dtype = torch.promote_types(a.dtype, b.dtype)
+    return a.to(dtype), b.to(dtype)
+
+
 def component_major(a: Tensor, dims: int) -> Tensor:
     """The same tensor, stored so that the entries of all items with one index lie side by side.
 

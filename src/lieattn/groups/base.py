@@ -12,7 +12,7 @@ import torch
 from torch import Generator, Tensor
 
 from . import _validate
-from ._small import mul
+from ._small import mul, same_dtype
 
 CHARTS = ("principal", "polar")
 
@@ -118,7 +118,9 @@ class Group(ABC):
 
     def compose(self, a: Tensor, b: Tensor) -> Tensor:
         """Product `a b`; batch shapes broadcast."""
-        return mul(_validate.poses(self, a), _validate.poses(self, b))
+        _validate.poses(self, a, "left poses")
+        _validate.poses(self, b, "right poses")
+        return mul(*same_dtype(a, b))
 
     @abstractmethod
     def inverse(self, g: Tensor) -> Tensor:
@@ -204,12 +206,14 @@ class Group(ABC):
 
     def hat(self, x: Tensor) -> Tensor:
         """Algebra matrix `[..., m, m]` of coordinates `[..., dim]`."""
+        _validate.coordinates(self, x)
         # A sum of products, not einsum: autocast would run einsum in bfloat16.
         basis = self.basis(dtype=x.dtype, device=x.device)
         return (x[..., None, None] * basis).sum(-3)
 
     def vee(self, X: Tensor) -> Tensor:
         """Coordinates `[..., dim]` of an algebra matrix: the inverse of `hat`."""
+        _validate.poses(self, X, "algebra matrices")
         basis = self.basis(dtype=X.dtype, device=X.device)
         return (X[..., None, :, :] * basis).sum((-2, -1))
 
@@ -220,6 +224,7 @@ class Group(ABC):
 
     def adjoint(self, g: Tensor) -> Tensor:
         """Ad_g in coordinates, `[..., dim, dim]`: `vee(g hat(x) g^-1) = adjoint(g) x`."""
+        _validate.poses(self, g)
         basis = self.basis(dtype=g.dtype, device=g.device)
         moved = mul(mul(g[..., None, :, :], basis), self.inverse(g)[..., None, :, :])
         return self.vee(moved).mT

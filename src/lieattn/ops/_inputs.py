@@ -44,6 +44,18 @@ def require_weights(weights: Tensor, heads: int, group: Group, chart: str) -> No
         )
 
 
+def require_logits(logits: Tensor, coords: Tensor, heads: int) -> None:
+    """A score answers coordinates `[..., Nq, Nk, C]` with logits `[..., H, Nq, Nk]`."""
+    *batch, queries, keys, _ = coords.shape
+    fits = [[*batch, h, queries, keys] for h in {1, heads}]
+    if list(logits.shape) not in fits:
+        raise ValueError(
+            f"the score returned {list(logits.shape)} for coordinates {list(coords.shape)}, "
+            f"expected {[*batch, heads, queries, keys]} (batch, heads, queries, keys). For one "
+            "score for all heads use logits.unsqueeze(-3)."
+        )
+
+
 def require_pairs(name: str, x: Tensor, shape: torch.Size) -> None:
     """A mask or bias broadcasts to the logits, `[..., H, Nq, Nk]`."""
     if name == "mask" and x.dtype != torch.bool:

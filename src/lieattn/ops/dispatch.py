@@ -97,6 +97,7 @@ def attend_relations(
     """
     with island(rel.coords):
         logits = score(rel.coords)
+        _inputs.require_logits(logits, rel.coords, values.shape[-3])
         # Poses so far away that the square of w overflows have no weight.
         allowed = rel.valid.unsqueeze(-3) & (logits != -torch.inf)
         batch = torch.broadcast_shapes(logits.shape[:-3], values.shape[:-3])

@@ -23,6 +23,25 @@ SCORES: dict[str, type[Score]] = {
 }
 
 
+def register(name: str, score: type[Score]) -> type[Score]:
+    """Make a score known by name to layers, configs and checkpoints.
+
+    >>> import lieattn as la
+    >>> class Manhattan(la.scores.Score):
+    ...     def forward(self, coords):
+    ...         return -coords.abs().sum(-1).unsqueeze(-3)
+    >>> _ = la.scores.register("manhattan", Manhattan)
+    >>> model = la.LieTransformer(la.SE2, la.LieTransformerConfig(score="manhattan"))
+    >>> model(la.SE2.random(5)).delta.shape
+    torch.Size([5, 3])
+    >>> del la.scores.SCORES["manhattan"]
+    """
+    if not (isinstance(score, type) and issubclass(score, Score)):
+        raise TypeError(f"score must be a subclass of Score, got {score!r}.")
+    SCORES[name] = score
+    return score
+
+
 def make(
     name: str,
     group: Group,
@@ -34,7 +53,10 @@ def make(
 ) -> Score:
     """Score of the given name, with the directed term added if asked."""
     if name not in SCORES:
-        raise ValueError(f"unknown score {name!r}; known are {', '.join(SCORES)}.")
+        raise ValueError(
+            f"unknown score {name!r}; known are {', '.join(SCORES)}. For one of your own use "
+            "scores.register(name, cls)."
+        )
     score = SCORES[name](group, heads, chart, positive)
     return DirectedScore(score) if directed else score
 
@@ -50,5 +72,6 @@ __all__ = [
     "Score",
     "WeightedNorm",
     "make",
+    "register",
     "weighted_norm_logits",
 ]

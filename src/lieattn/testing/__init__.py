@@ -5,7 +5,14 @@ exact than floating point allows. `equivariance_error(fn, group, poses)` measure
 `assert_equivariant(model, group)` fails where it is not equivariant.
 """
 
-from .equivariance import FLOOR, allowed_error, assert_equivariant, equivariance_error
+from .equivariance import (
+    FLOOR,
+    allowed_error,
+    assert_equivariant,
+    assert_invariant,
+    equivariance_error,
+    invariance_error,
+)
 from .laws import LAWS, Law, assert_axioms, axiom_errors, sample_coordinates
 
 __all__ = [
@@ -15,7 +22,9 @@ __all__ = [
     "allowed_error",
     "assert_axioms",
     "assert_equivariant",
+    "assert_invariant",
     "axiom_errors",
     "equivariance_error",
+    "invariance_error",
     "sample_coordinates",
 ]

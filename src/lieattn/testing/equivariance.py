@@ -51,12 +51,70 @@ def equivariance_error(
     elements = group.random(trials, generator=generator, dtype=poses.dtype).to(poses.device)
     mode = evaluating(fn) if isinstance(fn, nn.Module) else nullcontext()
     with torch.no_grad(), mode:
-        plain = _poses_of(fn(poses)).double()
+        plain = _poses_of(fn(poses), group).double()
         total = 0.0
         for a in elements:
-            moved = _poses_of(fn(group.compose(a, poses))).double()
+            moved = _poses_of(fn(group.compose(a, poses)), group).double()
             total += _squared_distance(group, group.compose(a.double(), plain), moved)
     return total / trials
+
+
+def invariance_error(
+    fn: Callable[[Tensor], Tensor],
+    group: Group,
+    poses: Tensor,
+    trials: int = 10,
+    *,
+    generator: Generator | None = None,
+) -> float:
+    """Mean squared change of `fn(poses)` when a random element moves all poses.
+
+    Args:
+        fn: from poses `[..., N, m, m]` to a tensor: hidden states, logits, a read-out.
+        group, poses, trials, generator: as for `equivariance_error`.
+
+    >>> import lieattn as la
+    >>> model = la.LieTransformer(la.SE3)
+    >>> invariance_error(lambda g: model(g).hidden, la.SE3, la.SE3.random(2, 8)) < 1e-10
+    True
+    """
+    generator = generator or torch.Generator().manual_seed(0)
+    elements = group.random(trials, generator=generator, dtype=poses.dtype).to(poses.device)
+    mode = evaluating(fn) if isinstance(fn, nn.Module) else nullcontext()
+    with torch.no_grad(), mode:
+        plain = fn(poses)
+        if not isinstance(plain, Tensor):
+            raise TypeError(f"the function must return a tensor, got {type(plain).__name__}.")
+        moved = [fn(group.compose(a, poses)) for a in elements]
+    return sum((x - plain).double().square().mean().item() for x in moved) / trials
+
+
+def assert_invariant(
+    fn: Callable[[Tensor], Tensor],
+    group: Group,
+    poses: Tensor | None = None,
+    *,
+    tolerance: float = 1e-9,
+    trials: int = 10,
+) -> None:
+    """Raise AssertionError if a function of poses changes when all of them move.
+
+    Args:
+        fn: as for `invariance_error`.
+        poses: a batch to try it on; two random sets of 32 if not given.
+        tolerance: largest mean squared change, for outputs of order 1 in float32.
+
+    >>> import lieattn as la
+    >>> model, head = la.LieTransformer(la.SE3), la.InvariantReadout(32, 10)
+    >>> assert_invariant(lambda g: head(model(g).hidden), la.SE3)
+    """
+    poses = _default_poses(group) if poses is None else poses
+    error = invariance_error(fn, group, poses, trials)
+    if not error <= tolerance:
+        raise AssertionError(
+            f"not invariant under {group}: moving the input changes the output by {error:.1e} "
+            f"(mean square over {trials} elements), allowed {tolerance:.1e}.{_hint(poses, error)}"
+        )
 
 
 def assert_equivariant(
@@ -80,15 +138,14 @@ def assert_equivariant(
     >>> import lieattn as la
     >>> assert_equivariant(la.LieTransformer(la.Aff2), la.Aff2)
     """
-    if poses is None:
-        poses = group.random(2, 32, generator=torch.Generator().manual_seed(1))
+    poses = _default_poses(group) if poses is None else poses
     allowed = allowed_error(group, poses.dtype) if tolerance is None else tolerance
     error = equivariance_error(model, group, poses, trials)
     if not error <= allowed:
         raise AssertionError(
             f"not equivariant under {group}: moving the input by a group element and moving the "
             f"output differ by {error:.1e} (squared algebra norm, mean over {trials} elements), "
-            f"allowed {allowed:.1e}."
+            f"allowed {allowed:.1e}.{_hint(poses, error)}"
         )
 
 
@@ -99,6 +156,23 @@ def allowed_error(group: Group, dtype: torch.dtype) -> float:
     return floor * (torch.finfo(dtype).eps / torch.finfo(torch.float32).eps) ** 2
 
 
+def _default_poses(group: Group) -> Tensor:
+    return group.random(2, 32, generator=torch.Generator().manual_seed(1))
+
+
+def _hint(poses: Tensor, error: float) -> str:
+    """What else than a model that is not equivariant may be the reason."""
+    size = poses.abs().max().item()
+    if error != error:
+        return " The outputs hold NaN."
+    if size > 30:
+        return (
+            f" The poses have entries up to {size:.0e}, and the limit is for poses of order 1: "
+            "change the unit, use float64, or pass a tolerance."
+        )
+    return ""
+
+
 def _squared_distance(group: Group, a: Tensor, b: Tensor) -> float:
     w, valid = group.relation(a, b)
     eye = torch.eye(group.matrix_size, dtype=a.dtype, device=a.device)
@@ -106,12 +180,17 @@ def _squared_distance(group: Group, a: Tensor, b: Tensor) -> float:
     return torch.where(valid, w.square().sum(-1), frobenius).mean().item()
 
 
-def _poses_of(output: Any) -> Tensor:
+def _poses_of(output: Any, group: Group) -> Tensor:
     for name in ("poses", "pose"):
         output = getattr(output, name, output)
     if not isinstance(output, Tensor):
         raise TypeError(
             "the function must return poses, or an object with `poses` or `pose`, got "
             f"{type(output).__name__}."
+        )
+    if output.dim() < 2 or output.shape[-2:] != (group.matrix_size, group.matrix_size):
+        raise ValueError(
+            f"the function must return poses [..., {group.matrix_size}, {group.matrix_size}], got "
+            f"{list(output.shape)}. What should not move at all is for assert_invariant."
         )
     return output

@@ -206,3 +206,56 @@ def test_a_nan_in_a_bias_shows() -> None:
     bias[0, 0, 0, 1] = torch.nan
     values, weights = torch.ones(B, 1, N, 2), torch.ones(1, 2)
     assert la.lie_attention(la.SE3, POSES, POSES, values, weights, bias=bias)[0].isnan().any()
+
+
+def test_a_score_that_forgets_the_heads_is_named() -> None:
+    # As many sets as heads, so that the wrong shape would fit and mix the sets.
+    poses, values = la.SE3.random(4, N), torch.randn(4, 4, N, 8)
+    with pytest.raises(ValueError, match=r"the score returned \[4, 5, 5\].*unsqueeze\(-3\)"):
+        la.lie_attention(la.SE3, poses, poses, values, lambda w: -w.square().sum(-1))
+
+
+def test_layers_name_masks_contexts_and_relations_that_do_not_fit() -> None:
+    layer, h = la.LieAttention(la.SE3, 32, 4), torch.zeros(B, N, 32)
+    with pytest.raises(ValueError, match=r"for all sets alike use mask\[None\]"):
+        layer(h, POSES, mask=torch.ones(N, N, dtype=torch.bool))
+    with pytest.raises(ValueError, match="of the same tokens"):
+        layer(h, POSES, context=h[:, :4], context_poses=POSES)
+    with pytest.raises(ValueError, match=r"relations must be of SE\(3\).*got 3"):
+        layer(h, la.relations(la.SE2, la.SE2.random(B, N), la.SE2.random(B, N)))
+
+
+def test_padding_without_a_mask_is_recognised() -> None:
+    for filler in (0.0, torch.nan):
+        poses = POSES.clone()
+        poses[1, 3:] = filler
+        with pytest.raises(ValueError, match=r"If it is padding, pass mask=..., True for real"):
+            la.LieTransformer(la.SE3)(poses)
+        with pytest.raises(ValueError, match=r"True marks real ones. Is it inverted\?"):
+            la.LieTransformer(la.SE3)(poses, mask=torch.arange(N).expand(B, N) >= 3)
+
+
+def test_a_mask_of_lengths_is_told_what_to_do() -> None:
+    with pytest.raises(ValueError, match=r"torch.arange\(N\) < lengths"):
+        la.LieTransformer(la.SE3)(POSES, mask=torch.tensor([5, 3]))
+
+
+@pytest.mark.parametrize("head", [la.GapHead(8), la.InvariantReadout(8, 3)])
+def test_heads_name_masks_that_do_not_fit(head: torch.nn.Module) -> None:
+    h = torch.zeros(B, N, 8)
+    with pytest.raises(ValueError, match=r"mask must be boolean of shape \[2, 5\]"):
+        head(h, torch.ones(B, N))
+    with pytest.raises(TypeError, match=r"mask must be a torch.Tensor, got list"):
+        head(h, [True])
+
+
+def test_completion_loss_names_its_arguments() -> None:
+    model = la.CompletionModel(la.SE3)
+    out, beside = model(POSES), torch.ones(B, N, dtype=torch.bool)
+    loss = la.losses.completion_loss
+    with pytest.raises(ValueError, match="beside must be boolean"):
+        loss(la.SE3, out, POSES, POSES[:, 0], beside.float())
+    with pytest.raises(ValueError, match="missing must be one pose a set"):
+        loss(la.SE3, out, POSES, POSES[:, :1], beside)
+    with pytest.raises(ValueError, match="nothing to learn from"):
+        loss(la.SE3, out, POSES, POSES[:, 0], ~beside)

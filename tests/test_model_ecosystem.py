@@ -116,6 +116,13 @@ def test_models_export_with_any_batch_and_set_size(group: Group) -> None:
         assert_close(exported.module()(*inputs), model(*inputs))
 
 
+def test_exported_programs_can_be_saved(tmp_path: Path) -> None:
+    model, poses = model_of(la.SE2), poses_of(la.SE2, 2, 5)
+    torch.export.save(torch.export.export(model, (poses,)), tmp_path / "model.pt2")
+    program = torch.export.load(tmp_path / "model.pt2")
+    assert_close(tuple(program.module()(poses)), model(poses))
+
+
 @pytest.mark.parametrize("group", GROUPS, ids=NAMES)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")
