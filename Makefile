@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: test reproduce setup lint types bench format clean
 
 test: setup lint types
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 reproduce: setup
 	$(BIN)/lieattn verify
