@@ -374,3 +374,13 @@ def test_poses_of_two_dtypes_compose() -> None:
     assert la.SE3.compose(a, b).dtype == la.SE3.relative(a, b).dtype == torch.float64
     with pytest.raises(ValueError, match="right poses must have shape"):
         la.SE3.compose(a, la.SE2.random())
+
+
+def test_a_mask_of_lists_as_long_as_the_set_is_one_of_places() -> None:
+    # Query 2 has nothing to attend to, and place 2 of every list is masked: token 2 is real.
+    poses, lists = poses_of(la.SE3, 1, 5), torch.arange(5).expand(1, 5, 5)
+    mask = torch.ones(1, 5, 5, dtype=torch.bool)
+    mask[:, 2] = mask[..., 2] = False
+    assert model_of(la.SE3)(poses, mask=mask, neighbours=lists).delta[0, 2].any()
+    gap = la.CompletionModel(la.SE3)(poses, mask=mask, neighbours=lists).gap
+    assert (gap > -1e9).all()

@@ -13,7 +13,9 @@ from .groups import Group, _validate
 from .relations import Relations, common_batch
 
 
-def split_mask(mask: Tensor | None, poses: Tensor) -> tuple[Tensor | None, Tensor | None]:
+def split_mask(
+    mask: Tensor | None, poses: Tensor, neighbours: Tensor | None = None
+) -> tuple[Tensor | None, Tensor | None]:
     """A mask of tokens `[..., N]` and a mask of pairs `[..., N, N]`, from either of them.
 
     A token that a mask of pairs lets neither attend nor be attended to is padding.
@@ -27,8 +29,10 @@ def split_mask(mask: Tensor | None, poses: Tensor) -> tuple[Tensor | None, Tenso
             raise ValueError(
                 f"a mask of pairs must have shape {[*batch, n, n]}, got {list(mask.shape)}."
             )
-        if mask.shape[-1] != n:  # of lists of neighbours, which name no token
+        if neighbours is not None:  # its columns are places in lists, not tokens
             return None, mask
+        if mask.shape[-1] != n:
+            return None, mask  # `restrict` says what is wrong
         return (mask.any(-1) | mask.any(-2)).expand(*batch, n), mask
     if mask.shape != (*batch, n):
         hint = f" A mask of pairs is [B, {n}, {n}]." if mask.dim() == 2 else ""
@@ -44,9 +48,9 @@ def split_mask(mask: Tensor | None, poses: Tensor) -> tuple[Tensor | None, Tenso
     return mask, None
 
 
-def real_poses(group: Group, poses: Tensor, tokens: Tensor | None, check: bool) -> Tensor:
-    """Poses with the identity in the place of padding, which may hold zeros or NaN."""
-    g = poses if tokens is None else attention.real_poses(group, poses, tokens)
+def checked_poses(group: Group, poses: Tensor, tokens: Tensor | None, check: bool) -> Tensor:
+    """Poses with the identity in the place of padding; the others are checked, if asked."""
+    g = poses if tokens is None else attention.without_padding(group, poses, tokens)
     if check and readable(g):
         _check(group, g.detach().float(), masked=tokens is not None)
     return g
@@ -63,7 +67,7 @@ def _check(group: Group, g: Tensor, masked: bool) -> None:
             group.check(g)
     except ValueError as error:
         if not blank.any():
-            hint = " Poses of another group? The model is of " + f"{group}."
+            hint = f" Poses of another group? The model is of {group}."
         elif masked:
             hint = " The mask has it as a real token: True marks real ones. Is it inverted?"
         else:

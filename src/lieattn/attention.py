@@ -104,7 +104,7 @@ class LieAttention(nn.Module):
         if autocasting(h) and not self.autocast:  # the layer before may have left bfloat16
             h, keys = h.to(self.out.weight.dtype), keys.to(self.out.weight.dtype)
         if mask is not None and context is None and isinstance(poses, Tensor):
-            poses = real_poses(self.group, poses, mask)
+            poses = without_padding(self.group, poses, mask)
         if mask is not None and mask.dtype == torch.bool and mask.shape == keys.shape[:-1]:
             keys = torch.where(mask[..., None], keys, 0)  # padding may hold NaN
         rel = self._relations(h, poses, context_poses, neighbours)
@@ -233,7 +233,7 @@ def _require_score(score: Score, group: Group, heads: int, chart: str, directed:
         raise ValueError("for a directed score of your own pass scores.DirectedScore(score).")
 
 
-def real_poses(group: Group, poses: Tensor, tokens: Tensor) -> Tensor:
+def without_padding(group: Group, poses: Tensor, tokens: Tensor) -> Tensor:
     """Poses with the identity where a mask of tokens `[..., N]` says padding, whatever it holds."""
     if tokens.shape != poses.shape[:-2] or tokens.dtype != torch.bool:
         return poses  # a mask of pairs, or one of which `pair_mask` says what is wrong

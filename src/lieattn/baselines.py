@@ -94,7 +94,7 @@ class VectorTransformer(Pretrained, nn.Module):
 
     def _forward(self, poses: Tensor, mask: Tensor | None) -> LieTransformerOutput:
         tokens, pairs = inputs.split_mask(mask, poses)
-        g = inputs.real_poses(self.group, poses, tokens, self.check_inputs)
+        g = inputs.checked_poses(self.group, poses, tokens, self.check_inputs)
         h = self.embed(absolute_features(self.group, g).to(self.embed.weight.dtype))
         either = tokens if pairs is None else pairs
         allowed = None

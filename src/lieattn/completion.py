@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ._model_inputs import split_mask
+from ._modes import evaluating
 from ._precision import island
 from ._pytree import exportable
 from ._reading import readable
@@ -70,7 +69,7 @@ class CompletionModel(Pretrained, nn.Module):
     ) -> CompletionOutput:
         """Gap logits and corrections. Arguments as of `LieTransformer.forward`."""
         out = self.transformer(poses, features, mask, **options)
-        tokens, _ = split_mask(mask, poses)
+        tokens, _ = split_mask(mask, poses, options.get("neighbours"))
         with island(poses, self.config.autocast):
             gap = self.gap(out.hidden, tokens)
         return CompletionOutput(gap, out.delta, out.poses, out.hidden)
@@ -95,7 +94,7 @@ class CompletionModel(Pretrained, nn.Module):
         """
         with evaluating(self):
             out = self(poses, features, mask, **options)
-        tokens, _ = split_mask(mask, poses)
+        tokens, _ = split_mask(mask, poses, options.get("neighbours"))
         _require_tokens(poses, tokens)
         probabilities = out.gap.float().softmax(-1)
         base = probabilities.argmax(-1)
@@ -117,15 +116,3 @@ def _require_tokens(poses: Tensor, tokens: Tensor | None) -> None:
             f"set {int(empty.reshape(-1).nonzero()[0])} has no real token, so there is nothing to "
             "complete: the mask is False throughout, and True marks a real token."
         )
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode for a while; every module gets back the mode it had."""
-    modes = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes:
-            module.training = training

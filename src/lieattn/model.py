@@ -148,8 +148,8 @@ class LieTransformer(Pretrained, nn.Module):
         bias: Tensor | None,
         neighbours: Tensor | None,
     ) -> LieTransformerOutput:
-        tokens, pairs = inputs.split_mask(mask, poses)
-        g = inputs.real_poses(self.group, poses, tokens, self.check_inputs)
+        tokens, pairs = inputs.split_mask(mask, poses, neighbours)
+        g = inputs.checked_poses(self.group, poses, tokens, self.check_inputs)
         h = self._embed(g, features, tokens)
         moving = inputs.moving(tokens, frozen, poses)
         rel, scale = self._relate(g, tokens, pairs, neighbours)

@@ -47,8 +47,9 @@ def relations(
     tensor([1., 0., 0.])
     """
     _require_sets(group, q, k)
-    pairs = q[..., :, None, :, :], k[..., None, :, :, :]
-    return Relations(*group.relation(*pairs, chart, margin))
+    with island(q):
+        pairs = q[..., :, None, :, :], k[..., None, :, :, :]
+        return Relations(*group.relation(*pairs, chart, margin))
 
 
 def neighbour_relations(
@@ -79,7 +80,8 @@ def neighbour_relations(
     require_neighbours(neighbours, q.shape[-3], k.shape[-3])
     m = group.matrix_size
     keys = gather_neighbours(k.flatten(-2), neighbours).unflatten(-1, (m, m))
-    coords, valid = group.relation(q[..., :, None, :, :], keys, chart, margin)
+    with island(q):
+        coords, valid = group.relation(q[..., :, None, :, :], keys, chart, margin)
     listed = neighbours >= 0
     return Relations(torch.where(listed[..., None], coords, 0), valid & listed)
 
@@ -93,13 +95,11 @@ def relate(
     exclude_self: bool,
     margin: float,
 ) -> Relations:
-    """Relations of all pairs or of listed ones, in full precision, with `valid` = may attend."""
-    _require_sets(group, q, k)
-    with island(q):
-        if neighbours is None:
-            rel = relations(group, q, k, chart, margin=margin)
-        else:
-            rel = neighbour_relations(group, q, k, neighbours, chart, margin=margin)
+    """Relations of all pairs or of listed ones, with `valid` = may attend."""
+    if neighbours is None:
+        rel = relations(group, q, k, chart, margin=margin)
+    else:
+        rel = neighbour_relations(group, q, k, neighbours, chart, margin=margin)
     return without_self(rel, neighbours) if exclude_self else rel
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .._precision import autocasting
+
 
 def mul(a: Tensor, b: Tensor) -> Tensor:
     """Matrix product of small matrices, never below the precision of its inputs.
@@ -13,9 +15,7 @@ def mul(a: Tensor, b: Tensor) -> Tensor:
     BLAS, and a BLAS copies component-major input: all three get the sum of outer products. Plain
     tensors in eager mode get `@`, the faster of the two there.
     """
-    device = a.device.type
-    autocast = device != "meta" and torch.is_autocast_enabled(device)
-    if torch.compiler.is_compiling() or autocast or a.stride(-1) != 1:
+    if torch.compiler.is_compiling() or autocasting(a) or a.stride(-1) != 1:
         total = a[..., :, 0, None] * b[..., 0, None, :]
         for k in range(1, a.shape[-1]):
             total = total + a[..., :, k, None] * b[..., k, None, :]

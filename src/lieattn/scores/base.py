@@ -52,17 +52,24 @@ class Score(nn.Module):
 class WeightedNorm(Score):
     """`-sum_k lambda_k |w_k|^2 / tau` over parts `w_k` of the coordinates.
 
-    Args:
-        parts: how many coordinates each part has; they add up to those of the chart.
+    A subclass says which: `partition` gives the number of coordinates of each part.
     """
 
     def __init__(
-        self, group: Group, heads: int, chart: str, positive: str, parts: Sequence[int]
+        self,
+        group: Group,
+        heads: int,
+        chart: str = "principal",
+        positive: str = "softplus",
     ) -> None:
         super().__init__(group, heads, chart, positive)
-        self.parts = tuple(parts)
+        self.parts = tuple(self.partition())
         self.raw_lambda = nn.Parameter(torch.zeros(heads, len(self.parts)))
         self.raw_tau = nn.Parameter(torch.zeros(heads))
+
+    @abstractmethod
+    def partition(self) -> Sequence[int]:
+        """Sizes of the parts; they add up to the coordinates of the chart."""
 
     @property
     def weights(self) -> Tensor:

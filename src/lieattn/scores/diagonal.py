@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..groups import Group
 from .base import WeightedNorm
 
 
@@ -16,11 +15,5 @@ class DiagonalScore(WeightedNorm):
     torch.Size([4, 6])
     """
 
-    def __init__(
-        self,
-        group: Group,
-        heads: int,
-        chart: str = "principal",
-        positive: str = "softplus",
-    ) -> None:
-        super().__init__(group, heads, chart, positive, [1] * group.chart_dim(chart))
+    def partition(self) -> list[int]:
+        return [1] * self.coordinates

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..groups import Group
 from .base import WeightedNorm
 
 
@@ -14,11 +13,5 @@ class IsotropicScore(WeightedNorm):
     torch.Size([4, 1])
     """
 
-    def __init__(
-        self,
-        group: Group,
-        heads: int,
-        chart: str = "principal",
-        positive: str = "softplus",
-    ) -> None:
-        super().__init__(group, heads, chart, positive, [group.chart_dim(chart)])
+    def partition(self) -> list[int]:
+        return [self.coordinates]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..groups import Group
 from .base import WeightedNorm
 
 
@@ -18,12 +17,5 @@ class NormScore(WeightedNorm):
     torch.Size([4, 2])
     """
 
-    def __init__(
-        self,
-        group: Group,
-        heads: int,
-        chart: str = "principal",
-        positive: str = "softplus",
-    ) -> None:
-        blocks = group.chart_blocks(chart)
-        super().__init__(group, heads, chart, positive, [block.dim for block in blocks])
+    def partition(self) -> list[int]:
+        return [block.dim for block in self.group.chart_blocks(self.chart)]

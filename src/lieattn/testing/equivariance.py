@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
-from ..completion import evaluating
+from .._modes import evaluating
 from ..groups import Group
 
 FLOOR = {"SO": 1e-13, "SE": 1e-11, "Sim": 1e-10, "Aff": 1e-10, "other": 1e-9}
