@@ -153,16 +153,31 @@ def test_completion_loss_is_gap_and_correction() -> None:
     gap = torch.nn.functional.cross_entropy(out.gap, beside / 2)
     needed = la.SE2.log_relative(poses, missing[:, None])
     error = la.SE2.to_physical(out.delta - needed).square().sum(-1)[beside].mean()
-    got = losses.completion_loss(la.SE2, out, poses, missing, beside)
+    got = losses.completion_loss(la.SE2, out, missing, beside)
     torch.testing.assert_close(got, gap + error)
+
+
+def test_completion_loss_measures_from_where_updates_moved_the_poses() -> None:
+    torch.manual_seed(0)
+    config = la.LieTransformerConfig(pose_updates=True)
+    model, poses, missing = (
+        la.CompletionModel(la.SE2, config),
+        la.SE2.random(2, 4),
+        la.SE2.random(2),
+    )
+    out, beside = model(poses), torch.ones(2, 4, dtype=torch.bool)
+    needed = la.SE2.log_relative(out.frames, missing[:, None])
+    exact = out._replace(delta=needed)
+    gap = losses.gap_loss(out.gap, beside / 4)
+    torch.testing.assert_close(losses.completion_loss(la.SE2, exact, missing, beside), gap)
 
 
 def test_completion_loss_ends_at_the_logarithm_of_two() -> None:
     poses, missing = la.SE2.random(2, 4), la.SE2.random(2)
     beside = torch.tensor([[True, True, False, False]]).expand(2, -1)
     delta = la.SE2.log_relative(poses, missing[:, None])
-    out = la.CompletionOutput(torch.where(beside, 50.0, -50.0), delta, poses, delta)
-    got = losses.completion_loss(la.SE2, out, poses, missing, beside)
+    out = la.CompletionOutput(torch.where(beside, 50.0, -50.0), delta, poses, delta, poses)
+    got = losses.completion_loss(la.SE2, out, missing, beside)
     torch.testing.assert_close(got, torch.tensor(2.0).log())
 
 

@@ -254,8 +254,8 @@ def test_completion_loss_names_its_arguments() -> None:
     out, beside = model(POSES), torch.ones(B, N, dtype=torch.bool)
     loss = la.losses.completion_loss
     with pytest.raises(ValueError, match="beside must be boolean"):
-        loss(la.SE3, out, POSES, POSES[:, 0], beside.float())
-    with pytest.raises(ValueError, match="missing must be one pose a set"):
-        loss(la.SE3, out, POSES, POSES[:, :1], beside)
+        loss(la.SE3, out, POSES[:, 0], beside.float())
+    with pytest.raises(ValueError, match="one pose a set, got"):
+        loss(la.SE3, out, POSES[:, :1], beside)
     with pytest.raises(ValueError, match="nothing to learn from"):
-        loss(la.SE3, out, POSES, POSES[:, 0], ~beside)
+        loss(la.SE3, out, POSES[:, 0], ~beside)

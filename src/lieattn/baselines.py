@@ -64,7 +64,7 @@ class VectorTransformer(Pretrained, nn.Module):
     """The same transformer on vector tokens: absolute features, scaled dot-product attention.
 
     It has no invariant and is not equivariant: the control that shows what the group token buys.
-    Of the config it takes `dim`, `heads`, `layers` and `dropout`.
+    Of the config it takes `dim`, `heads`, `layers`, `dropout` and `autocast`.
     """
 
     def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:

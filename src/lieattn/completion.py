@@ -24,9 +24,10 @@ class CompletionOutput(NamedTuple):
     """What is trained: a gap logit and a correction for every token."""
 
     gap: Tensor  # [..., N], logits of being next to the gap; padding has the least number
-    delta: Tensor  # [..., N, dim], correction from each token to the missing pose
+    delta: Tensor  # [..., N, dim], correction from each frame to the missing pose
     poses: Tensor  # [..., N, m, m], the missing pose as each token would have it
     hidden: Tensor  # [..., N, d]
+    frames: Tensor  # [..., N, m, m], what delta corrects: the input, or where updates moved it
 
 
 @exportable
@@ -72,7 +73,7 @@ class CompletionModel(Pretrained, nn.Module):
         tokens, _ = split_mask(mask, poses, options.get("neighbours"))
         with island(poses, self.config.autocast):
             gap = self.gap(out.hidden, tokens)
-        return CompletionOutput(gap, out.delta, out.poses, out.hidden)
+        return CompletionOutput(gap, out.delta, out.poses, out.hidden, out.frames)
 
     @torch.no_grad()
     def complete(

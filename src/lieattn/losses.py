@@ -111,7 +111,6 @@ def gap_loss(logits: Tensor, target: Tensor, mask: Tensor | None = None) -> Tens
 def completion_loss(
     group: Group,
     out: CompletionOutput,
-    poses: Tensor,
     missing: Tensor,
     beside: Tensor,
     mask: Tensor | None = None,
@@ -120,7 +119,6 @@ def completion_loss(
 
     Args:
         out: of a `CompletionModel`.
-        poses: what it was given, `[..., N, m, m]`.
         missing: the pose that was taken out, `[..., m, m]`.
         beside: `[..., N]`, True for the tokens beside the gap, from which it is predicted. They
             share the probability evenly, so that the cross-entropy ends at its logarithm: ln 2
@@ -129,18 +127,15 @@ def completion_loss(
     Returns:
         Cross-entropy of the gap plus the squared error of the corrections beside it.
     """
-    _require_poses(group, poses, poses)
-    if not isinstance(missing, Tensor) or missing.shape != (*poses.shape[:-3], *poses.shape[-2:]):
-        got = list(missing.shape) if isinstance(missing, Tensor) else type(missing).__name__
-        raise ValueError(
-            f"missing must be one pose a set, {[*poses.shape[:-3], *poses.shape[-2:]]}, got {got}."
-        )
-    _require_mask(beside, poses.shape[:-2], "beside")
+    frames = out.frames
+    require_tensors(missing=missing, beside=beside)
+    _require_shape("missing", missing.shape, frames[..., 0, :, :].shape, "one pose a set")
+    _require_mask(beside, frames.shape[:-2], "beside")
     if readable(beside) and beside.numel() and not beside.any():
         raise ValueError("beside marks no token, so there is nothing to learn from.")
     target = beside / beside.sum(-1, keepdim=True).clamp(min=1)
     gap = gap_loss(out.gap, target, mask)
-    return gap + algebra_loss(group, out.delta, poses, missing.unsqueeze(-3), beside)
+    return gap + algebra_loss(group, out.delta, frames, missing.unsqueeze(-3), beside)
 
 
 def _weighted(group: Group, w: Tensor, weights: Tensor | None, physical: bool) -> Tensor:

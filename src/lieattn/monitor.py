@@ -11,6 +11,7 @@ from torch.utils.hooks import RemovableHandle
 
 from . import _model_inputs as inputs
 from ._precision import island
+from .attention import without_padding
 from .groups import Group
 
 
@@ -62,8 +63,7 @@ class ChartMonitor:
         n = poses.shape[-3]
         counted = ~torch.eye(n, dtype=torch.bool, device=poses.device)
         if mask is not None:
-            eye = torch.eye(self.group.matrix_size, dtype=poses.dtype, device=poses.device)
-            poses = torch.where(mask[..., None, None], poses, eye)
+            poses = without_padding(self.group, poses, mask)
             counted = counted & mask[..., :, None] & mask[..., None, :]
         q, k = poses[..., :, None, :, :], poses[..., None, :, :, :]
         with island(poses):
