@@ -1,0 +1,186 @@
+"""Training of one configuration: all its seeds at once, an epoch at a time, resumable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..completion import FLANKS, CompletionModel
+from ..groups import get_group
+from .batches import Batches, completion_losses
+from .metrics import flanking, pose_errors
+from .protocols import PROTOCOLS, Settings
+from .sequences import SequenceSet, make_sequences
+from .stacked import ParameterStack, StackedNetwork
+
+SPLITS = ("train", "validation", "test", "transforms")
+
+
+def generator(seed: int, split: str) -> torch.Generator:
+    """Random numbers of a split of the data: of a seed, and of nothing else."""
+    return torch.Generator().manual_seed(len(SPLITS) * seed + SPLITS.index(split))
+
+
+def data(settings: Settings, seed: int, split: str) -> SequenceSet:
+    """The sequences of a split, "train", "validation" or "test"."""
+    return make_sequences(
+        get_group(settings.group), getattr(settings, split), generator(seed, split)
+    )
+
+
+@dataclass
+class State:
+    """All that the next epoch depends on; plain tensors and numbers, to be saved and restored."""
+
+    parameters: Tensor  # [S, P]
+    mean: Tensor  # [S, P], Adam's first moment
+    square: Tensor  # [S, P], Adam's second moment
+    best: Tensor  # [S, P], parameters of the best epoch on the validation set
+    best_error: list[float]
+    best_epoch: list[int]
+    epoch: int = 0
+    history: list[list[dict[str, Any]]] = field(default_factory=list)  # [S][epochs]
+
+
+class Trainer:
+    """Trains the seeds of a configuration as one stacked model.
+
+    Nothing is drawn from a generator that outlives an epoch: the order of batches is a function of
+    seed and epoch, so that a run resumed from a `State` is the uninterrupted one bit for bit.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings, self.protocol = settings, PROTOCOLS[settings.protocol]
+        self.group = get_group(settings.group)
+        models = [self._initialise(seed) for seed in settings.seeds]
+        self.stack = ParameterStack(models[0])
+        self.network = StackedNetwork(models[0], settings.compiled)
+        self.batches = Batches(models[0], [data(settings, s, "train") for s in settings.seeds])
+        self.checks = [data(settings, seed, "validation") for seed in settings.seeds]
+        self.check_batches = Batches(models[0], self.checks)
+        self.steps = settings.train // self.protocol.batch  # no ragged last batch
+        start = self.stack.stack(models)
+        self.parameters = start.clone().requires_grad_()
+        self.optimiser = torch.optim.Adam([self.parameters], lr=self.protocol.rate, fused=True)
+        zeros = torch.zeros_like(start)
+        seeds = len(models)
+        self.restore(
+            State(
+                start,
+                zeros,
+                zeros.clone(),
+                start.clone(),
+                [float("inf")] * seeds,
+                [0] * seeds,
+                history=[[] for _ in models],
+            )
+        )
+
+    def _initialise(self, seed: int) -> CompletionModel:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return self.settings.build()
+
+    @property
+    def finished(self) -> bool:
+        return self.state.epoch >= self.settings.epochs
+
+    def restore(self, state: State) -> None:
+        """Go on from a state."""
+        self.state = state
+        with torch.no_grad():
+            self.parameters.copy_(state.parameters)
+        step = torch.tensor(float(state.epoch * self.steps))
+        self.optimiser.state[self.parameters] = {
+            "step": step,
+            "exp_avg": state.mean.clone(),
+            "exp_avg_sq": state.square.clone(),
+        }
+
+    def epoch(self) -> None:
+        """One pass over the training sets, then the validation sets."""
+        number, steps = self.state.epoch, self.steps
+        order = self._order(number)
+        total = torch.zeros(len(self.settings.seeds))
+        for i in range(steps):
+            rate = self.protocol.rate_at(number * steps + i, self.settings.epochs * steps)
+            total += self._step(order[i], rate)
+        adam = self.optimiser.state[self.parameters]
+        self.state.parameters = self.parameters.detach().clone()
+        self.state.mean, self.state.square = adam["exp_avg"], adam["exp_avg_sq"]
+        self.state.epoch = number + 1
+        self._validate(total / steps, rate)
+
+    def _order(self, epoch: int) -> Tensor:
+        """Which sequences are in which batch, `[steps, S, B]`."""
+        size = self.protocol.batch
+        orders = []
+        for seed in self.settings.seeds:
+            own = torch.Generator().manual_seed(1_000_003 * (seed + 1) + epoch)
+            order = torch.randperm(self.settings.train, generator=own)
+            orders.append(order[: self.steps * size].view(self.steps, size))
+        return torch.stack(orders, dim=1)
+
+    def _step(self, index: Tensor, rate: float) -> Tensor:
+        batch = self.batches.take(index)
+        gap, delta = self.network(self.stack.split(self.parameters), batch["x"])
+        losses = completion_losses(gap, delta, batch).mean(1)
+        (gradient,) = torch.autograd.grad(losses.sum(), self.parameters)
+        norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
+        # As torch.nn.utils.clip_grad_norm_, for each seed by itself.
+        self.parameters.grad = gradient * (self.protocol.clip / (norm + 1e-6)).clamp(max=1)
+        self.optimiser.param_groups[0]["lr"] = rate
+        self.optimiser.step()
+        return losses.detach()
+
+    def _validate(self, losses: Tensor, rate: float) -> None:
+        state = self.state
+        gap, delta, check = self._read()
+        answer = FLANKS[self.protocol.flanks]
+        for s, sets in enumerate(self.checks):
+            step = self.group.exp(self.group.from_physical(delta[s]))
+            probabilities = gap[s].softmax(-1)
+            poses = answer(self.group, self.group.compose(sets.poses, step), probabilities)
+            errors, _ = pose_errors(self.group, poses, sets.missing)
+            error = errors.mean().item()
+            if error < state.best_error[s]:
+                state.best_error[s], state.best_epoch[s] = error, state.epoch
+                state.best[s] = state.parameters[s]
+            state.history[s].append(
+                {
+                    "epoch": state.epoch,
+                    "rate": rate,
+                    "train_loss": losses[s].item(),
+                    "validation_loss": check[s].item(),
+                    "validation_pose_error": error,
+                    "validation_flanking": flanking(probabilities, sets.beside),
+                }
+            )
+
+    def _read(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Of the validation sets: logits `[S, n, N]`, corrections `[S, n, N, dim]`, losses `[S]`.
+
+        By the network and in the batches of training, which no other shape has to be compiled for;
+        the last batch is filled up with the first sequences again.
+        """
+        size, count = self.protocol.batch, self.settings.validation
+        index = torch.arange(-(-count // size) * size).view(-1, 1, size) % count
+        read = []
+        for part in index.expand(-1, len(self.settings.seeds), -1):
+            batch = self.check_batches.take(part)
+            gap, delta = self.network(self.stack.split(self.parameters), batch["x"])
+            each = completion_losses(gap, delta, batch)
+            delta = (delta * batch["scale"]).permute(0, 3, 2, 1)
+            read.append((gap.mT.detach(), delta.detach(), each.detach()))
+        gap, delta, each = (torch.cat(x, dim=1)[:, :count] for x in zip(*read, strict=True))
+        return gap, delta, each.mean(1)
+
+    def model(self, seed_index: int, iterate: str) -> CompletionModel:
+        """The model of a seed, its "last" or its "best" iterate."""
+        flat = self.state.best if iterate == "best" else self.state.parameters
+        model = self.settings.build().eval()
+        model.load_state_dict(self.stack.unstack(flat, seed_index))
+        return model

@@ -1,0 +1,151 @@
+"""Configurations trained side by side, one process a core, each with one thread."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from pathlib import Path
+from typing import Any, Literal
+
+from .protocols import Settings
+from .storage import RESULT, RunError, RunFolder, write_json
+
+SAVE_EVERY = 5.0  # seconds; what is computed does not depend on when it is saved
+
+
+@dataclass(frozen=True)
+class Event:
+    """News of a worker about a configuration."""
+
+    kind: Literal["started", "epoch", "finished", "warning", "failed"]
+    settings: Settings
+    epoch: int = 0
+    text: str = ""  # a warning or an error
+    error: float = 0.0  # mean validation pose error of the seeds
+
+
+def run_configuration(settings: Settings, out: Path, send: Any) -> None:
+    """Train a configuration from where it is to its result, telling `send` about it."""
+    from .results import result_of
+    from .training import Trainer
+
+    folder = RunFolder(out, settings)
+    with exclusive(folder.path / ".lock"):
+        if folder.finished:
+            send(Event("finished", settings, settings.epochs))
+            return
+        saved = started = time.monotonic()
+        trainer = Trainer(settings)
+        state = folder.load(lambda text: send(Event("warning", settings, text=text)))
+        if state is not None:
+            trainer.restore(state)
+        folder.write_logs(trainer.state)
+        send(Event("started", settings, trainer.state.epoch))
+        while not trainer.finished:
+            trainer.epoch()
+            folder.append_logs(trainer.state)
+            now = time.monotonic()
+            if now - saved > SAVE_EVERY or trainer.finished:
+                folder.save(trainer.state)
+                folder.add_time(now - started)
+                saved = started = now
+            errors = [history[-1]["validation_pose_error"] for history in trainer.state.history]
+            send(Event("epoch", settings, trainer.state.epoch, error=sum(errors) / len(errors)))
+        for i, seed in enumerate(settings.seeds):
+            trainer.model(i, "best").save_pretrained(folder.path / f"seed-{seed}-best")
+        write_json(folder.path / RESULT, result_of(trainer))
+        folder.add_time(time.monotonic() - started)
+        send(Event("finished", settings, settings.epochs))
+
+
+def run_all(plan: list[Settings], out: Path, jobs: int) -> Iterator[Event]:
+    """Train all configurations on some processes; yields their news.
+
+    Raises:
+        RunError: a worker failed or was killed. What was computed is on disk.
+    """
+    context = multiprocessing.get_context("spawn")
+    waiting = list(plan)
+    workers: dict[Connection, Any] = {}
+    try:
+        for _ in range(min(jobs, len(waiting))):
+            mine, theirs = context.Pipe()
+            process = context.Process(target=_work, args=(theirs, out), daemon=True)
+            process.start()
+            theirs.close()
+            workers[mine] = process
+            mine.send(waiting.pop(0))
+        while workers:
+            for connection in wait(list(workers)):
+                assert isinstance(connection, Connection)
+                event = _receive(connection, workers[connection])
+                yield event
+                if event.kind == "failed":
+                    raise RunError(event.text)
+                if event.kind == "finished" and waiting:
+                    connection.send(waiting.pop(0))
+                elif event.kind == "finished":
+                    connection.send(None)
+                    del workers[connection]
+    finally:
+        for process in workers.values():
+            process.kill()
+
+
+def _receive(connection: Connection, process: Any) -> Event:
+    try:
+        event: Event = connection.recv()
+        return event
+    except EOFError:
+        process.join()
+        raise RunError(
+            f"a worker ended with exit code {process.exitcode} (negative: killed by that signal; "
+            "-9 may mean too little memory). Run the same command to go on from where it was."
+        ) from None
+
+
+def _work(connection: Connection, out: Path) -> None:
+    """A worker's life: configurations one after the other, until there are none."""
+    import torch
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    with contextlib.suppress(ImportError, AttributeError):
+        import torch._inductor.config as inductor
+
+        inductor.compile_threads = 1  # the other core has a worker of its own
+    while (settings := connection.recv()) is not None:
+        try:
+            run_configuration(settings, out, connection.send)
+        except RunError as error:
+            connection.send(Event("failed", settings, text=str(error)))
+            return
+
+
+def _die_with_parent() -> None:
+    """A parent that is killed outright takes its workers along: two would write one folder."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+@contextlib.contextmanager
+def exclusive(path: Path, wait_for_it: bool = True) -> Iterator[None]:
+    """Hold a lock that dies with the process; BlockingIOError if another one has it."""
+    try:
+        import fcntl
+    except ImportError:  # not a POSIX system: no lock
+        yield
+        return
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait_for_it else fcntl.LOCK_NB))
+        yield
