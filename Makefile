@@ -3,12 +3,20 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: test reproduce setup lint types bench format clean
+.PHONY: test reproduce reproduce-full verify setup lint types bench format clean
 
 test: setup lint types
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-reproduce: setup
+# A first look in minutes; the same command goes on if it is stopped.
+reproduce: verify
+	$(BIN)/lieattn reproduce --quick
+
+# All of the paper's runs, and those it left out: about an hour on two cores.
+reproduce-full: setup
+	$(BIN)/lieattn reproduce --full --group all --protocol all
+
+verify: setup
 	$(BIN)/lieattn verify
 
 setup: $(VENV)/.installed

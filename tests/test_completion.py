@@ -5,6 +5,7 @@ import torch
 
 import lieattn as la
 from lieattn import LieTransformerConfig
+from lieattn.completion import between_flanks, from_likeliest
 
 
 def model_of(group: la.Group, **options: object) -> la.CompletionModel:
@@ -109,3 +110,56 @@ def test_completion_runs_under_vmap_with_a_mask() -> None:
     mask = torch.arange(7).expand(3, -1) < 5
     together = torch.vmap(lambda g, m: model.complete(g, m).pose)(poses, mask)
     torch.testing.assert_close(together, model.complete(poses, mask).pose, rtol=1e-5, atol=1e-5)
+
+
+def test_both_flanks_meet_in_proportion_to_their_probabilities() -> None:
+    group = la.SE2
+    answers = group.from_xy_theta(torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [9.0, 9.0, 1.0]]))
+    probabilities = torch.tensor([0.6, 0.2, 0.1])
+    pose = between_flanks(group, answers, probabilities)
+    assert torch.allclose(pose, group.from_xy_theta(torch.tensor([0.25, 0.0, 0.0])))
+
+
+@pytest.mark.parametrize("name", ["SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3"])
+def test_both_flanks_do_not_jump_where_they_tie(name: str) -> None:
+    group = la.get_group(name)
+    near = group.exp(0.1 * torch.randn(7, group.dim, generator=torch.Generator().manual_seed(0)))
+    answers = group.compose(group.random(1, generator=torch.Generator().manual_seed(1)), near)
+    tie = torch.tensor([0.1, 0.3, 0.1, 0.1, 0.3, 0.05, 0.05])
+    tip = torch.zeros(7).index_fill(0, torch.tensor(4), 1e-6)
+    first, second = (between_flanks(group, answers, tie + x) for x in (tip, -tip))
+    assert torch.allclose(first, second, atol=1e-5)
+    one, other = (from_likeliest(group, answers, tie + x) for x in (tip, -tip))
+    assert not torch.allclose(one, other, atol=1e-2)
+
+
+def test_flanks_of_a_model_are_read_from_its_own_answers() -> None:
+    torch.manual_seed(0)
+    model, poses = la.CompletionModel(la.SE3), la.SE3.random(5, 7)
+    out = model(poses)
+    done = model.complete(poses, flanks="both")
+    expected = between_flanks(la.SE3, out.poses, out.gap.softmax(-1))
+    assert torch.allclose(done.pose, expected, atol=1e-6)
+    assert torch.equal(done.base, out.gap.argmax(-1))
+    a = la.SE3.random()
+    moved = model.complete(la.SE3.compose(a, poses), flanks="both").pose
+    assert torch.allclose(moved, la.SE3.compose(a, done.pose), atol=1e-5)
+
+
+def test_one_token_answers_alone_for_both_flanks() -> None:
+    model, poses = la.CompletionModel(la.SE2), la.SE2.random(3, 1)
+    both, one = (model.complete(poses, flanks=flanks).pose for flanks in ("both", "one"))
+    assert torch.equal(both, one)
+
+
+def test_unknown_flanks_are_an_error() -> None:
+    with pytest.raises(ValueError, match="unknown flanks 'left'; known are one, both"):
+        la.CompletionModel(la.SE2).complete(la.SE2.random(7), flanks="left")
+
+
+def test_padding_is_no_flank_whatever_it_holds() -> None:
+    model, poses = model_of(la.SE2), la.SE2.random(2, 4)
+    alone = model.complete(poses[:, :1], flanks="both").pose
+    poses[:, 1:] = torch.nan
+    mask = torch.arange(4).expand(2, -1) < 1
+    assert torch.allclose(model.complete(poses, mask, flanks="both").pose, alone, atol=1e-6)

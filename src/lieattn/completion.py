@@ -93,8 +93,8 @@ class CompletionModel(Pretrained, nn.Module):
             mask: `[..., N]`, True = real token; every set needs one.
             features: `[..., N, config.features]`, if the model has any.
             flanks: "one" takes the answer of the likeliest token, as the paper does; "both" meets
-                between the answers of the two likeliest, in proportion to their probabilities. It
-                halves the error of a trained model and does not jump where the two tie.
+                between the answers of the two likeliest, in proportion to their probabilities, and
+                does not jump where the two tie.
             options: `bias` and `neighbours`, as of `LieTransformer.forward`.
         Returns:
             `Completion(pose, base, confidence, probabilities)`. Dropout is off.
@@ -106,18 +106,14 @@ class CompletionModel(Pretrained, nn.Module):
         tokens, _ = split_mask(mask, poses, options.get("neighbours"))
         _require_tokens(poses, tokens)
         probabilities = out.gap.float().softmax(-1)
-        top = probabilities.topk(min(2, probabilities.shape[-1]), dim=-1)
-        return Completion(
-            FLANKS[flanks](self.group, out.poses, probabilities),
-            top.indices[..., 0],
-            top.values.sum(-1),
-            probabilities,
-        )
+        pose = FLANKS[flanks](self.group, out.poses, probabilities)
+        confidence = probabilities.topk(min(2, probabilities.shape[-1]), dim=-1).values.sum(-1)
+        return Completion(pose, probabilities.argmax(-1), confidence, probabilities)
 
 
 def from_likeliest(group: Group, poses: Tensor, probabilities: Tensor) -> Tensor:
     """The answer of the likeliest token, `[..., m, m]`, of answers `[..., N, m, m]`."""
-    return _answer(poses, probabilities.topk(1, dim=-1).indices[..., 0])
+    return _answer(poses, probabilities.argmax(-1))
 
 
 def between_flanks(group: Group, poses: Tensor, probabilities: Tensor) -> Tensor:
@@ -131,7 +127,8 @@ def between_flanks(group: Group, poses: Tensor, probabilities: Tensor) -> Tensor
     first, second = (_answer(poses, top.indices[..., i]) for i in (0, 1))
     share = top.values[..., 1:] / top.values.sum(-1, keepdim=True)
     step, _ = group.relation(first, second)  # zero where there is none
-    return group.compose(first, group.exp(share.to(step.dtype) * step))
+    step = torch.where(share > 0, share.to(step.dtype) * step, 0)  # padding may hold NaN
+    return group.compose(first, group.exp(step))
 
 
 FLANKS: dict[str, Callable[[Group, Tensor, Tensor], Tensor]] = {

@@ -57,10 +57,3 @@ def _fields(model: CompletionModel, data: SequenceSet) -> dict[str, Tensor]:
         "scale": group.to_physical(scale).mT,  # [n, dim, 1]
         "beside": data.beside / 2,
     }
-
-
-def completion_losses(gap: Tensor, delta: Tensor, batch: dict[str, Tensor]) -> Tensor:
-    """`losses.completion_loss` of each set, `[S, B]`: gap `[S, N, B]`, delta `[S, dim, N, B]`."""
-    entropy = -(gap.log_softmax(1) * batch["beside"]).sum(1)
-    error = (delta * batch["scale"] - batch["needed"]).square().sum(1)
-    return entropy + (error * batch["beside"]).sum(1)

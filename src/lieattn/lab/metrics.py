@@ -47,7 +47,6 @@ def evaluate(
     the pose error. Such flips are counted, and the mean is given with and without them.
     """
     group = model.group
-    model.check_inputs = False
     pose, choice, probabilities = _complete(model, sets.poses, flanks)
     errors, fallbacks = pose_errors(group, pose, sets.missing)
     moved_errors, flips = [], []
@@ -70,12 +69,11 @@ def evaluate(
     }
 
 
-def _complete(
-    model: CompletionModel, poses: Tensor, flanks: str
-) -> tuple[Tensor, Tensor, Tensor]:
+def _complete(model: CompletionModel, poses: Tensor, flanks: str) -> tuple[Tensor, Tensor, Tensor]:
     """Poses, the tokens they were taken from in order of their index, and probabilities."""
     done = [model.complete(part, flanks=flanks) for part in poses.split(CHUNK)]
     probabilities = torch.cat([each.probabilities for each in done])
-    used = {"one": 1, "both": 2}[flanks]
-    choice = probabilities.topk(used, dim=-1).indices.sort(-1).values
+    choice = probabilities.argmax(-1, keepdim=True)
+    if flanks == "both":
+        choice = probabilities.topk(2, dim=-1).indices.sort(-1).values
     return torch.cat([each.pose for each in done]), choice, probabilities

@@ -136,11 +136,10 @@ def run(asked: Request, out: Path, console: Console, *, jobs: int, again: bool) 
             started = time.monotonic()
             if missing:
                 follow(run_all(missing, out, jobs), missing, len(plan), console)
-                _note_time(out, len(plan), len(missing), time.monotonic() - started, jobs)
+                _note_time(out, asked, missing, time.monotonic() - started, jobs)
             found = collect(out)
             write_json(out / RESULTS, found)
-            timing = read_json(out / TIMING) if (out / TIMING).exists() else []
-            paths = write_report(found, timing, out)
+            paths = write_report(found, _sessions(out), out)
     except BlockingIOError:
         raise RunError(
             f"another lieattn is at work in {out}. Wait for it, or choose another folder with "
@@ -173,13 +172,21 @@ def _make(out: Path) -> None:
         ) from None
 
 
-def _note_time(out: Path, planned: int, computed: int, seconds: float, jobs: int) -> None:
+def _note_time(
+    out: Path, asked: Request, computed: list[Settings], seconds: float, jobs: int
+) -> None:
+    """Remember how long a command took that came to its end."""
     path = out / TIMING
-    sessions = read_json(path) if path.exists() else []
     session = {
-        "configurations": planned,
-        "computed": computed,
+        "protocols": list(asked.protocols),
+        "groups": list(asked.groups),
+        "models": list(asked.models),
+        "runs": sum(len(settings.seeds) for settings in computed),
         "seconds": round(seconds, 1),
         "processes": jobs,
     }
-    write_json(path, [*sessions, session])
+    write_json(path, [*_sessions(out), session])
+
+
+def _sessions(out: Path) -> list[dict[str, Any]]:
+    return read_json(out / TIMING) if (out / TIMING).exists() else []

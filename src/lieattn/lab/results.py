@@ -154,5 +154,3 @@ def _round_all(values: Any) -> Any:
 
 def _rounded(value: float) -> float:
     return float(f"{value:.{DIGITS}g}")
-
-

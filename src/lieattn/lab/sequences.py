@@ -35,8 +35,8 @@ def make_sequences(
 ) -> SequenceSet:
     """Sequences `g_k = g_0 h^k`, k = 0..7, with one interior token removed and the rest permuted.
 
-    Every relative pose `h^k` is in the principal chart with the margin that models keep: the
-    steps are tested, not trusted. Drawn and multiplied in float64, then rounded.
+    The logarithm of every relative pose `h^k` is k times that of the step: steps are tested for it,
+    not trusted. Drawn and multiplied in float64, then rounded.
 
     >>> import lieattn as la
     >>> sets = make_sequences(la.SE2, 5, torch.Generator().manual_seed(0))
@@ -94,17 +94,28 @@ def random_steps(group: Group, count: int, generator: Generator) -> Tensor:
 
 
 def _safe_steps(group: Group, count: int, generator: Generator) -> tuple[Tensor, int]:
-    """Steps all of whose powers up to the seventh are in the chart, and how many were not."""
-    powers = torch.arange(1, LENGTH, dtype=torch.float64)[:, None]
-    margin = group.chart_margin()
+    """Steps that are on chart up to the seventh power, and how many drawn ones were not."""
     steps, rejected = random_steps(group, count, generator), 0
     while True:
-        on_chart = group.in_chart(group.exp(powers * steps[:, None]), margin).all(-1)
-        bad = int((~on_chart).sum())
+        unsafe = ~_on_chart(group, steps)
+        bad = int(unsafe.sum())
         if not bad:
             return steps, rejected
         rejected += bad
-        steps[~on_chart] = random_steps(group, bad, generator)
+        steps[unsafe] = random_steps(group, bad, generator)
+
+
+def _on_chart(group: Group, steps: Tensor) -> Tensor:
+    """True where `log(h^k) = k log(h)` for k = 1..7, with the margin that models keep, `[n]`.
+
+    That each power is in the chart is not enough: past a half turn it is in the chart again, as
+    another step.
+    """
+    multiples = torch.arange(1, LENGTH, dtype=torch.float64)[:, None] * steps[:, None]
+    powers = group.exp(multiples)
+    there = group.in_chart(powers, group.chart_margin())
+    w = torch.where(there[..., None], group.log(powers), torch.inf)
+    return ((w - multiples).abs() <= 1e-6 * (1 + multiples.abs())).all(-1).all(-1)
 
 
 def _require_on_chart(group: Group, sets: SequenceSet) -> None:

@@ -14,11 +14,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu
+from torch.nn.functional import gelu, softplus
 
 from ..baselines import VectorCompletionModel
 from ..completion import CompletionModel
-from ..scores import MLPScore, NormScore
+from ..scores import MLPScore, NormScore, Score
+from ..scores.base import FLOOR
 
 ALIGNMENT = 16  # floats: rows and parameters start on cache lines, whatever the number of seeds
 EPSILON = 1e-5  # of nn.LayerNorm
@@ -27,29 +28,35 @@ Parameters = dict[str, Tensor]
 
 
 class ParameterStack:
-    """Parameters of S models as one matrix `[S, P]`, a single leaf for the optimiser."""
+    """Parameters of S models as one matrix `[S, P]`, and as tensors `[S, *shape]` by name."""
 
     def __init__(self, template: CompletionModel) -> None:
         self.shapes = {name: tuple(x.shape) for name, x in template.named_parameters()}
-        sizes = (prod(shape) for shape in self.shapes.values())
+        sizes = [prod(shape) for shape in self.shapes.values()]
         self.sizes = [-(-size // ALIGNMENT) * ALIGNMENT for size in sizes]
+        self.gaps = [padded - size for padded, size in zip(self.sizes, sizes, strict=True)]
 
     def stack(self, models: Sequence[CompletionModel]) -> Tensor:
         """`[S, P]`, padded with zeros, which have no gradient and stay what they are."""
-        flat = torch.zeros(len(models), sum(self.sizes))
-        for row, model in zip(flat, models, strict=True):
-            parts = row.split(self.sizes)
-            for part, x in zip(parts, model.parameters(), strict=True):
-                part[: x.numel()] = x.detach().reshape(-1)
-        return flat
+        rows = [self.join([x.detach()[None] for x in m.parameters()]) for m in models]
+        return torch.cat(rows)
 
     def split(self, flat: Tensor) -> Parameters:
         """Views `[S, *shape]` by name."""
         parts = flat.split(self.sizes, dim=1)
         return {
-            name: part[:, : prod(shape)].unflatten(1, shape) if shape else part[:, 0]
+            name: part[:, : prod(shape)].unflatten(1, shape)
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        """The inverse of `split`, for tensors in the order of the parameters."""
+        pieces = []
+        for part, gap in zip(parts, self.gaps, strict=True):
+            pieces.append(part.flatten(1))
+            if gap:
+                pieces.append(part.new_zeros(len(part), gap))
+        return torch.cat(pieces, dim=1)
 
     def unstack(self, flat: Tensor, seed: int) -> Parameters:
         """State of one model, for `load_state_dict`."""
@@ -57,45 +64,41 @@ class ParameterStack:
 
 
 class StackedNetwork:
-    """Gap logits `[S, N, B]` and corrections `[S, dim, N, B]` of S models.
+    """Gap logits `[S, N, B]`, corrections `[S, dim, N, B]` and losses `[S, B]` of S models.
 
     Args:
         template: a model of the architecture; its parameters are not used.
-        compiled: compile what is worth it. Layers of one shape share a kernel, so that three
-            layers cost one compilation and so does model A on all groups.
+        compiled: compile layers and heads. Layers of one shape share a kernel, so that three of
+            them cost one compilation, and so does model A on all groups.
     """
 
     def __init__(self, template: CompletionModel, compiled: bool) -> None:
-        config = template.config
-        self.heads, self.width = config.heads, config.dim // config.heads
-        self.layers = len(template.transformer.layers)
-        self.absolute = isinstance(template, VectorCompletionModel)
-        self.scores = []
-        if not self.absolute:
-            self.scores = [layer.attention.score for layer in template.transformer.layers]
-            for score in self.scores:
-                if not isinstance(score, NormScore | MLPScore):
-                    raise TypeError(f"scores norm and mlp can be stacked, got {score}.")
-        self._lie_layer = _maybe_compiled(lie_layer, compiled)
-        self._vector_layer = _maybe_compiled(vector_layer, compiled)
-        self._heads = _maybe_compiled(heads, compiled)
-        self._mlp_logits = _maybe_compiled(mlp_logits, compiled)
+        self.heads, self.layers = template.config.heads, len(template.transformer.layers)
+        self.parts: list[int] = []
+        if isinstance(template, VectorCompletionModel):
+            layer: Callable[..., Any] = vector_layer
+        else:
+            score = template.transformer.layers[0].attention.score
+            layer = _layer_for(score)
+            self.parts = list(getattr(score, "parts", ()))
+        self.absolute = layer is vector_layer
+        self._layer = _maybe_compiled(layer, compiled)
+        self._read = _maybe_compiled(read_out, compiled)
 
-    def __call__(self, p: Parameters, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Args: p as of `ParameterStack.split`; x the invariants `[S, C, N, N, B]`, or the
-        absolute features `[S, F, N, B]` of model A."""
-        tokens = x.shape[-2:]
+    def __call__(self, p: Parameters, batch: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        """Args: p as of `ParameterStack.split`; batch as of `Batches.take`."""
+        x = batch["x"]
         h = self._embed(p, x)
-        squares = None if self.absolute or isinstance(self.scores[0], MLPScore) else x.square()
         for i in range(self.layers):
             own = _below(p, f"transformer.layers.{i}.")
             if self.absolute:
-                h = self._vector_layer(h, own, self.heads)
+                h = self._layer(h, own, self.heads)
+            elif self.parts:
+                h = self._layer(h, x, self._weights(own), own, self.heads)
             else:
-                h = self._lie_layer(h, self._logits(i, own, x, squares), x, own, self.heads)
+                h = self._layer(h, x, own, self.heads)
         own = {name: x for name, x in p.items() if not name.startswith("transformer.layers.")}
-        gap, delta = self._heads(h, own)
-        return gap.unflatten(-1, tokens), delta.unflatten(-1, tokens)
+        return self._read(h, own, batch["scale"], batch["needed"], batch["beside"])
 
     def _embed(self, p: Parameters, x: Tensor) -> Tensor:
         if self.absolute:
@@ -103,15 +106,30 @@ class StackedNetwork:
         count = x.shape[-1] * x.shape[-2]
         return p["transformer.h0"].unsqueeze(-1).expand(-1, -1, count).contiguous()
 
-    def _logits(self, i: int, own: Parameters, x: Tensor, squares: Tensor | None) -> Tensor:
-        score = self.scores[i]
-        if isinstance(score, MLPScore) or squares is None:
-            return self._mlp_logits(x, _below(own, "attention.score."))
-        tau = score.keep_positive(own["attention.score.raw_tau"]).unsqueeze(-1)
-        weights = score.keep_positive(own["attention.score.raw_lambda"]) / tau
-        sizes = torch.tensor(score.parts)
-        each = weights.neg().repeat_interleave(sizes, -1, output_size=x.shape[1])  # [S, H, C]
-        return (each @ squares.flatten(2)).unflatten(-1, x.shape[2:])
+    def _weights(self, own: Parameters) -> Tensor:
+        """`-lambda / tau` of every coordinate, `[S, H, C]`."""
+        tau = softplus(own["attention.score.raw_tau"]) + FLOOR
+        weights = (softplus(own["attention.score.raw_lambda"]) + FLOOR) / -tau.unsqueeze(-1)
+        return weights.repeat_interleave(torch.tensor(self.parts), -1, output_size=sum(self.parts))
+
+
+def _layer_for(score: Score) -> Callable[..., Tensor]:
+    if isinstance(score, MLPScore):
+        return mlp_layer
+    if isinstance(score, NormScore) and score.positive == "softplus":
+        return norm_layer
+    raise TypeError(f"scores norm and mlp can be stacked, got {score}.")
+
+
+def norm_layer(h: Tensor, w: Tensor, weights: Tensor, p: Parameters, heads: int) -> Tensor:
+    """A layer of model G; weights `[S, H, C]`."""
+    logits = weights @ w.square().flatten(2)
+    return lie_layer(h, logits.unflatten(2, w.shape[2:]), w, p, heads)
+
+
+def mlp_layer(h: Tensor, w: Tensor, p: Parameters, heads: int) -> Tensor:
+    """A layer of model C."""
+    return lie_layer(h, mlp_logits(w, _below(p, "attention.score.")), w, p, heads)
 
 
 def lie_layer(h: Tensor, logits: Tensor, w: Tensor, p: Parameters, heads: int) -> Tensor:
@@ -143,11 +161,20 @@ def vector_layer(h: Tensor, p: Parameters, heads: int) -> Tensor:
     return _feed_forward(h + linear(p, "out", mixed.view(seeds, dim, count)), p)
 
 
-def heads(h: Tensor, p: Parameters) -> tuple[Tensor, Tensor]:
-    """Gap logits `[S, N B]` and corrections `[S, dim, N B]`."""
+def read_out(
+    h: Tensor, p: Parameters, scale: Tensor, needed: Tensor, beside: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gap logits `[S, N, B]`, corrections in physical coordinates `[S, dim, N, B]`, and losses.
+
+    The losses `[S, B]` are `losses.completion_loss` of each set.
+    """
     h = layer_norm(h, p["transformer.norm.weight"], p["transformer.norm.bias"])
     hidden = gelu(linear(p, "transformer.correction.0", h))
-    return linear(p, "gap.linear", h).squeeze(1), linear(p, "transformer.correction.2", hidden)
+    gap = linear(p, "gap.linear", h).view(beside.shape)
+    delta = scale * linear(p, "transformer.correction.2", hidden).view(needed.shape)
+    entropy = -(gap.log_softmax(1) * beside).sum(1)
+    error = ((delta - needed).square().sum(1) * beside).sum(1)
+    return gap, delta, entropy + error
 
 
 def mlp_logits(w: Tensor, p: Parameters) -> Tensor:

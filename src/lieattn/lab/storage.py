@@ -131,12 +131,11 @@ class RunFolder:
         """The newest checkpoint that is whole; None if there is none."""
         found = [p for p in (self.path / CHECKPOINT, self.path / PREVIOUS) if p.exists()]
         for path in found:
-            try:
-                return _read_state(path)
-            except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
-                last = path is found[-1]
-                then = "starting from the beginning" if last else "going on from the one before it"
-                warn(f"{path} is damaged ({error}): {then}.")
+            state = _read_state(path)
+            if isinstance(state, State):
+                return state
+            then = "going on from the one before it" if path is not found[-1] else "starting anew"
+            warn(f"{path} is damaged ({state}): {then}.")
         return None
 
     # ---- logs and results --------------------------------------------------------------------
@@ -183,13 +182,17 @@ def _tensors(state: State) -> dict[str, Tensor]:
     }
 
 
-def _read_state(path: Path) -> State:
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata() or {}
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    if metadata.get("sha256") != _digest(tensors, metadata.get("state", "")):
-        raise ValueError("its checksum does not match")
-    return State(**tensors, **json.loads(metadata["state"]))
+def _read_state(path: Path) -> State | str:
+    """A state, or what is wrong with its file."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if metadata.get("sha256") != _digest(tensors, metadata.get("state", "")):
+            return "its checksum does not match"
+        return State(**tensors, **json.loads(metadata["state"]))
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        return str(error)
 
 
 def _digest(tensors: dict[str, Tensor], text: str) -> str:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..completion import FLANKS, CompletionModel
 from ..groups import get_group
-from .batches import Batches, completion_losses
+from .batches import Batches
 from .metrics import flanking, pose_errors
 from .protocols import PROTOCOLS, Settings
 from .sequences import SequenceSet, make_sequences
@@ -64,6 +64,9 @@ class Trainer:
         self.steps = settings.train // self.protocol.batch  # no ragged last batch
         start = self.stack.stack(models)
         self.parameters = start.clone().requires_grad_()
+        # Leaves of their own over the same memory: what the optimiser writes, they see.
+        views = self.stack.split(self.parameters.detach())
+        self.leaves = {name: x.requires_grad_() for name, x in views.items()}
         self.optimiser = torch.optim.Adam([self.parameters], lr=self.protocol.rate, fused=True)
         zeros = torch.zeros_like(start)
         seeds = len(models)
@@ -125,10 +128,9 @@ class Trainer:
         return torch.stack(orders, dim=1)
 
     def _step(self, index: Tensor, rate: float) -> Tensor:
-        batch = self.batches.take(index)
-        gap, delta = self.network(self.stack.split(self.parameters), batch["x"])
-        losses = completion_losses(gap, delta, batch).mean(1)
-        (gradient,) = torch.autograd.grad(losses.sum(), self.parameters)
+        losses = self.network(self.leaves, self.batches.take(index))[2].mean(1)
+        gradients = torch.autograd.grad(losses.sum(), list(self.leaves.values()))
+        gradient = self.stack.join(gradients)
         norm = torch.linalg.vector_norm(gradient, dim=1, keepdim=True)
         # As torch.nn.utils.clip_grad_norm_, for each seed by itself.
         self.parameters.grad = gradient * (self.protocol.clip / (norm + 1e-6)).clamp(max=1)
@@ -170,11 +172,8 @@ class Trainer:
         index = torch.arange(-(-count // size) * size).view(-1, 1, size) % count
         read = []
         for part in index.expand(-1, len(self.settings.seeds), -1):
-            batch = self.check_batches.take(part)
-            gap, delta = self.network(self.stack.split(self.parameters), batch["x"])
-            each = completion_losses(gap, delta, batch)
-            delta = (delta * batch["scale"]).permute(0, 3, 2, 1)
-            read.append((gap.mT.detach(), delta.detach(), each.detach()))
+            gap, delta, each = self.network(self.leaves, self.check_batches.take(part))
+            read.append((gap.mT.detach(), delta.permute(0, 3, 2, 1).detach(), each.detach()))
         gap, delta, each = (torch.cat(x, dim=1)[:, :count] for x in zip(*read, strict=True))
         return gap, delta, each.mean(1)
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from .protocols import Settings
 from .storage import RESULT, RunError, RunFolder, write_json
 
-SAVE_EVERY = 5.0  # seconds; what is computed does not depend on when it is saved
+SAVE_EVERY = 5.0  # seconds, or a tenth of the epochs; what is computed does not depend on it
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ def run_configuration(settings: Settings, out: Path, send: Any) -> None:
         while not trainer.finished:
             trainer.epoch()
             folder.append_logs(trainer.state)
-            now = time.monotonic()
-            if now - saved > SAVE_EVERY or trainer.finished:
+            now, tenth = time.monotonic(), max(settings.epochs // 10, 1)
+            if now - saved > SAVE_EVERY or trainer.state.epoch % tenth == 0 or trainer.finished:
                 folder.save(trainer.state)
                 folder.add_time(now - started)
                 saved = started = now
@@ -122,12 +122,13 @@ def _work(connection: Connection, out: Path) -> None:
         import torch._inductor.config as inductor
 
         inductor.compile_threads = 1  # the other core has a worker of its own
-    while (settings := connection.recv()) is not None:
-        try:
+    settings = connection.recv()
+    try:
+        while settings is not None:
             run_configuration(settings, out, connection.send)
-        except RunError as error:
-            connection.send(Event("failed", settings, text=str(error)))
-            return
+            settings = connection.recv()
+    except RunError as error:
+        connection.send(Event("failed", settings, text=str(error)))
 
 
 def _die_with_parent() -> None:

@@ -1,5 +1,26 @@
-"""Reports of a folder of results: terminal tables, Markdown, HTML."""
+"""Reports of a folder of results: `report.html`, `report.md` and its figures."""
+
+from __future__ import annotations
+
 from pathlib import Path
 from typing import Any
-def write_report(found: dict[str, Any], timing: Any, out: Path) -> dict[str, Path]:
-    return {"Results": out / "results.json"}
+
+from ..storage import RunError, write_bytes
+
+
+def write_report(found: dict[str, Any], timing: list[dict[str, Any]], out: Path) -> dict[str, Path]:
+    """Write both pages; paths by what they are."""
+    from . import content, html, markdown
+
+    document = content.build(found, timing)
+    folder = out / markdown.FIGURES
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise RunError(f"cannot make {folder}: {error.strerror or error}.") from None
+    for figure in document.figures():
+        write_bytes(folder / f"{figure.name}.svg", figure.svg)
+    pages = {"Report": out / "report.html", "Markdown": out / "report.md"}
+    write_bytes(pages["Report"], html.render(document).encode())
+    write_bytes(pages["Markdown"], markdown.render(document).encode())
+    return pages

@@ -1,5 +1,66 @@
-def print_tables(found, console):
-    for name, r in found["configurations"].items():
-        for it in ("best", "last"):
-            s=[x[it] for x in r["seeds"]]
-            console.print(name, it, *[f"{x['pose_error']:.2e}" for x in s], *[f"{x['flanking']:.3f}" for x in s], *[f"{x['equivariance_without_flips']:.1e}" for x in s], [x["flips"] for x in s], highlight=False, soft_wrap=True)
+"""The tables of a report in a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from ..protocols import PROTOCOLS
+from .summary import Comparison, comparisons
+
+
+def print_tables(found: dict[str, Any], console: Console) -> None:
+    """Every group of every protocol, the paper's figures beside ours."""
+    for protocol, groups in comparisons(found).items():
+        console.rule(f"protocol {protocol}")
+        console.print(PROTOCOLS[protocol].summary, style="dim")
+        for comparison in groups:
+            console.print(_table(comparison))
+            console.print(_ratios(comparison), highlight=False)
+    console.print(
+        "\nPose error: best-validation iterate, mean ± deviation over seeds; last iterate beside "
+        "it. Equivariance: without flips of the arg max (A: with). The paper does not say how "
+        "long its steps are: with translations, compare ratios rather than errors.",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _table(comparison: Comparison) -> Table:
+    epochs = next(iter(comparison.rows.values())).result["settings"]["epochs"]
+    table = Table(
+        title=f"{comparison.title}, {epochs} epochs", title_justify="left", box=SIMPLE_HEAD
+    )
+    table.add_column("")
+    for name in ("pose error", "last", "paper", "flanking", "equivariance", "paper", "flips"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for model, row in comparison.rows.items():
+        printed = row.printed
+        table.add_row(
+            model,
+            str(row.number("best", "pose_error")),
+            f"{row.number('last', 'pose_error').mean:.1e}",
+            f"{printed.pose_error:.1e}" if printed else "-",
+            f"{row.number('best', 'flanking').mean:.3f}",
+            f"{row.equivariance:.1e}",
+            f"{printed.equivariance:.1e}" if printed else "-",
+            str(row.total("best", "flips")),
+        )
+    return table
+
+
+def _ratios(comparison: Comparison) -> str:
+    parts = []
+    for model in ("A", "C"):
+        ratio, printed = comparison.ratio(model), comparison.printed_ratio(model)
+        if ratio is not None:
+            beside = f" (paper {printed:.2g})" if printed else ""
+            parts.append(f"{model}/G {ratio:.3g}{beside}")
+    if comparison.orders is not None:
+        printed = comparison.printed_orders
+        beside = f" (paper {printed:.0f})" if printed else ""
+        parts.append(f"A above G in equivariance by {comparison.orders:.0f} orders{beside}")
+    return " " + ", ".join(parts)

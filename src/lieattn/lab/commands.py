@@ -1,0 +1,99 @@
+"""What `lieattn` can do, one function a command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(
+    help="Lie-Algebra Attention: transformers whose tokens are group elements.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        from .. import __version__
+
+        print(f"lieattn {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def verify(
+    samples: Annotated[int, typer.Option(min=1, help="Random samples a group and dtype.")] = 2000,
+    seed: Annotated[int, typer.Option(help="Seed of the samples.")] = 0,
+) -> None:
+    """Compute the paper's table of instantiations and measure the laws it proves.
+
+    Exits with 1 if anything disagrees.
+    """
+    from . import verify as verification
+
+    if not verification.run(Console(), samples, seed):
+        raise typer.Exit(1)
+
+
+@app.command()
+def reproduce(
+    group: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="SE2, SO3, Aff2 (the paper's, the default), SO2, SE3, Aff3, or all. Give it "
+            "again for more than one."
+        ),
+    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help="G, C, A, or all (the default).")] = None,
+    protocol: Annotated[
+        list[str] | None, typer.Option(help="paper (the default), improved, or all.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ... of every configuration.")] = 3,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over the data; 200, or 20 with --quick.")
+    ] = None,
+    instances: Annotated[int, typer.Option(help="Training sequences of a run.")] = 5000,
+    full: Annotated[
+        bool, typer.Option("--full/--quick", help="All 200 epochs, or a first look in minutes.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the runs; runs/full or runs/quick.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one a core.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Run anew what is finished.")] = False,
+) -> None:
+    """Run the paper's experiments; write a report of tables and figures.
+
+    Stop it any way you like: the same command goes on from where it was, and ends with the same
+    numbers. What is finished is not run again.
+    """
+    from . import reproduce as experiments
+    from .storage import RunError
+
+    errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    try:
+        asked = experiments.request(
+            group or [],
+            model or [],
+            protocol or [],
+            seeds=seeds,
+            epochs=epochs,
+            instances=instances,
+            quick=not full,
+        )
+        folder = out or Path("runs") / ("full" if full else "quick")
+        workers = jobs or experiments.cores()
+        experiments.run(asked, folder, Console(), jobs=workers, again=again)
+    except RunError as error:
+        errors.print(f"lieattn: {error}")
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        errors.print("lieattn: stopped. The same command goes on from here.")
+        raise typer.Exit(130) from None

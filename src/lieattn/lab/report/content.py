@@ -1,0 +1,166 @@
+"""What a report says: the tables of Section 5 with ours beside them, figures, times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...groups import get_group
+from ..protocols import MODELS, PROTOCOLS
+from ..sequences import LENGTH
+from . import charts, pictures
+from .document import Section, Table
+from .summary import Comparison, Row, comparisons
+
+HOW_TO_READ = (
+    "**Pose error** is `|log(ĝ⁻¹ g*)|²` in physical coordinates, mean ± sample deviation over "
+    "seeds, of the iterate with the least pose error on the validation set; the last iterate "
+    "stands beside it, because a constant learning rate leaves it where the noise put it. "
+    "**Flanking** is the share of sets whose likeliest token is beside the gap. **Equivariance** "
+    "is `|log((a ĝ)⁻¹ ĝ(a S))|²` over ten random `a` a set, in float32. The two flanks are "
+    "trained to tie, so rounding may flip the arg max when a set moves, and the answer then jumps "
+    "by about the pose error: flips are counted, and the mean is given with and without them."
+)
+COMPARABLE = (
+    "The paper does not say how long its steps are. Ours have translations N(0, I/4), so errors "
+    "on groups with translations compare with the paper's in kind only; ratios of models "
+    "compare as they are."
+)
+
+
+def build(found: dict[str, Any], timing: list[dict[str, Any]]) -> Section:
+    """The whole report."""
+    by_protocol = comparisons(found)
+    parts: list[Any] = [
+        f"A constant-step sequence of {LENGTH} poses, one interior pose removed, the other "
+        f"{LENGTH - 1} shuffled: find the missing one. Models: "
+        + "; ".join(f"**{name}**, {what}" for name, what in MODELS.items())
+        + ". L = 3 layers, H = 4 heads, d = 32.",
+        _made_with(found),
+        Section("At a glance", [_glance(by_protocol), HOW_TO_READ, COMPARABLE]),
+    ]
+    parts += [_protocol(name, groups) for name, groups in by_protocol.items()]
+    if timing:
+        parts.append(Section("How long it took", [_times(timing)]))
+    return Section("Sequence completion", parts)
+
+
+def _made_with(found: dict[str, Any]) -> str:
+    sizes = {
+        f"{len(s['seeds'])} seeds, {s['epochs']} epochs of {s['train']:,} sequences, "
+        f"{s['validation']:,} for validation, {s['test']:,} for test"
+        for result in found["configurations"].values()
+        for s in [result["settings"]]
+    }
+    return (
+        f"Made by `lieattn reproduce`, lieattn {found['lieattn']}, torch {found['torch']}, CPU. "
+        f"Runs: {'; '.join(sorted(sizes))}."
+    )
+
+
+def _glance(by_protocol: dict[str, list[Comparison]]) -> Table:
+    header = ["", "protocol", "G", "paper's G", "C/G", "paper", "A/G", "paper"]
+    rows = []
+    for protocol, groups in by_protocol.items():
+        for comparison in groups:
+            G = comparison.rows.get("G")
+            printed = G.printed if G else None
+            rows.append(
+                [
+                    comparison.title,
+                    protocol,
+                    str(G.number("best", "pose_error")) if G else "",
+                    f"{printed.pose_error:.1e}" if printed else "",
+                    *_beside(comparison.ratio("C"), comparison.printed_ratio("C"), ".2f"),
+                    *_beside(comparison.ratio("A"), comparison.printed_ratio("A"), ".0f"),
+                    _orders(comparison),
+                ]
+            )
+    return Table([*header, "orders of equivariance, A over G (paper)"], rows)
+
+
+def _beside(ours: float | None, paper: float | None, form: str) -> tuple[str, str]:
+    return ("" if ours is None else f"{ours:{form}}", "" if paper is None else f"{paper:{form}}")
+
+
+def _orders(comparison: Comparison) -> str:
+    if comparison.orders is None:
+        return ""
+    printed = comparison.printed_orders
+    return f"{comparison.orders:.1f}" + (f" ({printed:.1f})" if printed is not None else "")
+
+
+def _protocol(name: str, groups: list[Comparison]) -> Section:
+    parts: list[Any] = [PROTOCOLS[name].summary[:1].upper() + PROTOCOLS[name].summary[1:] + "."]
+    parts += [_group(comparison) for comparison in groups]
+    parts.append(Section(f"Training, {name}", [charts.curves(name, groups)]))
+    if any("G" in comparison.rows for comparison in groups):
+        text = (
+            "What the score depends on, learned: `lambda / tau` of model G for every layer, head "
+            "and block, all seeds. They start at 1. On constant-step data the invariants of a set "
+            "are collinear, so blocks are not identified one by one."
+        )
+        parts.append(Section(f"Block weights, {name}", [text, charts.weights(name, groups)]))
+    return Section(f"Protocol {name}", parts)
+
+
+def _group(comparison: Comparison) -> Section:
+    parts: list[Any] = [_metrics(comparison), charts.errors(comparison)]
+    if all(row.result["examples"] for row in comparison.rows.values()):
+        parts.append(pictures.sequences(comparison))
+        parts.append(pictures.attention(comparison))
+    return Section(f"{comparison.title}, {comparison.protocol}", parts)
+
+
+def _metrics(comparison: Comparison) -> Table:
+    header = [
+        "",
+        "pose error",
+        "last iterate",
+        "paper",
+        "flanking",
+        "paper",
+        "equivariance, no flips",
+        "with flips",
+        "paper",
+        "flips",
+        "off chart",
+        "parameters",
+        "of the score",
+    ]
+    return Table(header, [_metrics_row(row) for row in comparison.rows.values()])
+
+
+def _metrics_row(row: Row) -> list[str]:
+    printed = row.printed
+    return [
+        row.model,
+        str(row.number("best", "pose_error")),
+        str(row.number("last", "pose_error")),
+        f"{printed.pose_error:.1e}" if printed else "",
+        str(row.number("best", "flanking")),
+        f"{printed.flanking:.3f}" if printed else "",
+        f"{row.number('best', 'equivariance_without_flips').mean:.1e}",
+        f"{row.number('best', 'equivariance').mean:.1e}",
+        f"{printed.equivariance:.1e}" if printed else "",
+        f"{row.total('best', 'flips')} of {row.total('best', 'transforms'):,}",
+        str(row.total("best", "fallbacks")),
+        f"{row.parameters['total']:,}",
+        f"{row.parameters['score']:,}" if row.parameters["score"] else "",
+    ]
+
+
+def _times(timing: list[dict[str, Any]]) -> Table:
+    rows = [
+        [
+            ", ".join(session["protocols"]) + ": " + ", ".join(_names(session["groups"])),
+            str(session["runs"]),
+            str(session["processes"]),
+            f"{session['seconds'] / 60:.1f} min",
+        ]
+        for session in timing
+    ]
+    return Table(["command", "runs", "processes", "wall clock"], rows)
+
+
+def _names(groups: list[str]) -> list[str]:
+    return [str(get_group(group)) for group in groups]

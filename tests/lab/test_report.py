@@ -1,0 +1,145 @@
+"""Reports: what they say and that they stand alone."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from lieattn.lab.protocols import PROTOCOLS, Settings
+from lieattn.lab.report import content, html, markdown, write_report
+from lieattn.lab.report.summary import Number, comparisons
+from lieattn.lab.report.terminal import print_tables
+from lieattn.lab.results import attention_maps, gather, result_of
+from lieattn.lab.training import Trainer
+
+GROUPS = ("SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3")
+TIMING = [
+    {
+        "protocols": ["paper"],
+        "groups": ["SE2", "SO3"],
+        "models": ["G"],
+        "runs": 27,
+        "seconds": 870.0,
+        "processes": 2,
+    }
+]
+
+
+def result(group: str, model: str, protocol: str = "paper", seeds: int = 2) -> dict[str, Any]:
+    settings = Settings(
+        group,
+        model,
+        protocol,
+        seeds=tuple(range(seeds)),
+        epochs=1,
+        train=64,
+        validation=8,
+        test=8,
+        compiled=False,
+    )
+    trainer = Trainer(settings)
+    trainer.epoch()
+    return result_of(trainer)
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    """Results of all groups and models, barely trained."""
+    results = {
+        f"paper/{group}/{model}": result(group, model) for group in GROUPS for model in "GCA"
+    }
+    results["improved/SE2/G"] = result("SE2", "G", "improved")
+    return gather(results)
+
+
+def test_the_page_stands_alone(found: dict[str, Any]) -> None:
+    page = html.render(content.build(found, TIMING))
+    assert not re.findall(r"""(?:src|href)=["'](?!data:|#)""", page)
+    assert "<script" not in page
+    assert page.count("<figure>") == 6 * 3 + 2 + 3 + 2
+    assert "14.5 min" in page
+
+
+def test_the_tables_hold_ours_and_the_papers(found: dict[str, Any]) -> None:
+    text = markdown.render(content.build(found, TIMING))
+    for group in ("SE(2)", "SO(3)", "Aff(2)", "SO(2)", "SE(3)", "Aff(3)"):
+        assert f"### {group}, paper" in text
+    row = next(line for line in text.splitlines() if line.startswith("| G |"))
+    assert "3.0e-03" in row  # the paper's
+    assert "33,384 | 36 |" in row
+    mean = Number.of(
+        [s["best"]["pose_error"] for s in found["configurations"]["paper/SE2/G"]["seeds"]]
+    )
+    assert str(mean) in row
+    assert "compare with the paper's in kind only" in text
+
+
+def test_protocols_are_kept_apart(found: dict[str, Any]) -> None:
+    text = markdown.render(content.build(found, []))
+    paper, improved = text.split("## Protocol improved")
+    assert "### SE(2), improved" in improved
+    assert "improved" not in paper.split("## Protocol paper")[1]
+    assert list(comparisons(found)) == list(PROTOCOLS)
+
+
+def test_files_are_written_and_the_same_twice(found: dict[str, Any], tmp_path: Path) -> None:
+    some = {"paper/SE2/G": found["configurations"]["paper/SE2/G"]}
+    small = {**found, "configurations": some}
+    paths = write_report(small, TIMING, tmp_path)
+    first = {p.name: p.read_bytes() for p in tmp_path.rglob("*.*") if p.is_file()}
+    assert {"report.html", "report.md", "errors-paper-SE2.svg"} <= set(first)
+    links = re.findall(r"\]\((figures/[^)]+)\)", paths["Markdown"].read_text(encoding="utf-8"))
+    assert links
+    assert all((tmp_path / link).exists() for link in links)
+    write_report(small, TIMING, tmp_path)
+    assert first == {p.name: p.read_bytes() for p in tmp_path.rglob("*.*") if p.is_file()}
+
+
+def test_one_model_and_one_seed_are_enough() -> None:
+    alone = gather({"paper/SO3/A": result("SO3", "A", seeds=1)})
+    text = markdown.render(content.build(alone, []))
+    assert "SO(3)" in text
+    assert "nan" not in text
+    console = Console(file=io.StringIO(), width=100)
+    print_tables(alone, console)
+
+
+def test_terminal_tables_fit_a_hundred_columns(found: dict[str, Any]) -> None:
+    console = Console(file=io.StringIO(), width=100, record=True)
+    print_tables(found, console)
+    text = console.export_text()
+    assert "…" not in text
+    assert re.search(r"A/G \S+ \(paper 23\)", text)
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ([4e-5, 6e-5], "(5.0 ± 1.4)e-05"),
+        ([0.998, 1.0], "0.999 ± 0.001"),
+        ([0.7], "0.700 ± 0.000"),
+        ([0.0, 0.0], "0.000 ± 0.000"),
+        ([1500.0, 2500.0], "(2.0 ± 0.7)e+03"),
+    ],
+)
+def test_numbers_are_printed_with_their_spread(values: list[float], text: str) -> None:
+    assert str(Number.of(values)) == text
+
+
+@pytest.mark.parametrize("model", ["G", "C", "A"])
+def test_attention_maps_are_those_of_the_model(model: str) -> None:
+    import lieattn as la
+
+    torch.manual_seed(0)
+    net = Settings("SE3", model, "paper").build()
+    maps = attention_maps(net, la.SE3.random(7))
+    assert maps.shape == (3, 4, 7, 7)
+    assert torch.allclose(maps.sum(-1), torch.ones(3, 4, 7), atol=1e-5)
+    if model != "A":
+        assert (maps.diagonal(dim1=-2, dim2=-1) == 0).all()

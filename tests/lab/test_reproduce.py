@@ -1,0 +1,247 @@
+"""`lieattn reproduce` as users run it: in a process, stopped, killed, taken up again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from lieattn.lab import reproduce
+from lieattn.lab.reproduce import Request, request
+from lieattn.lab.storage import RunError
+
+COMMAND = (sys.executable, "-m", "lieattn.cli", "reproduce")
+SMALL = ("--group", "SE2", "--epochs", "3", "--instances", "64", "--seeds", "2")
+ENVIRONMENT = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1"}
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *arguments], capture_output=True, text=True, timeout=300, env=ENVIRONMENT
+    )
+
+
+def asked(**options: object) -> Request:
+    names = {key: options.pop(key, []) for key in ("groups", "models", "protocols")}
+    rest = {"seeds": 3, "epochs": None, "instances": 5000, "quick": False, **options}
+    return request(*names.values(), **rest)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A small run that came to its end, and what it printed."""
+    out = tmp_path_factory.mktemp("runs") / "small"
+    done = run(*SMALL, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    return out, done.stdout
+
+
+def test_it_ends_with_tables_and_the_path_of_the_report(finished: tuple[Path, str]) -> None:
+    out, text = finished
+    assert "6 runs in 3 configurations" in text
+    assert "SE(2), 3 epochs" in text
+    assert text.rstrip().splitlines()[-2:] == [
+        f"Report:    {out / 'report.html'}",
+        f"Markdown:  {out / 'report.md'}",
+    ]
+    assert (out / "report.html").exists()
+    assert "\x1b" not in text  # plain lines when piped
+
+
+def test_it_leaves_logs_results_and_models_that_load(finished: tuple[Path, str]) -> None:
+    import lieattn as la
+
+    out, _ = finished
+    found = json.loads((out / "results.json").read_text(encoding="utf-8"))
+    assert sorted(found["configurations"]) == ["paper/SE2/A", "paper/SE2/C", "paper/SE2/G"]
+    result = found["configurations"]["paper/SE2/G"]
+    assert result["parameters"] == {"total": 33384, "score": 36}
+    assert [seed["seed"] for seed in result["seeds"]] == [0, 1]
+    for seed in result["seeds"]:
+        for iterate in ("best", "last"):
+            assert seed[iterate]["equivariance_without_flips"] < 1e-11
+        assert len(seed["curve"]["train_loss"]) == 3
+    folder = out / "paper" / "SE2" / "G"
+    lines = (folder / "seed-1.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
+    model = la.CompletionModel.from_pretrained(folder / "seed-0-best")
+    assert model.complete(la.SE2.random(7)).pose.shape == (3, 3)
+
+
+def test_a_finished_run_is_not_run_again(finished: tuple[Path, str]) -> None:
+    out, _ = finished
+    stamp = (out / "paper" / "SE2" / "G" / "result.json").stat().st_mtime_ns
+    results = (out / "results.json").read_bytes()
+    done = run(*SMALL, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert "All of it was there already" in done.stdout
+    assert (out / "paper" / "SE2" / "G" / "result.json").stat().st_mtime_ns == stamp
+    assert (out / "results.json").read_bytes() == results
+
+
+def test_again_runs_it_anew_to_the_same_numbers(finished: tuple[Path, str]) -> None:
+    out, _ = finished
+    results = (out / "results.json").read_bytes()
+    stamp = (out / "paper" / "SE2" / "A" / "result.json").stat().st_mtime_ns
+    done = run(*SMALL, "--model", "A", "--again", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert (out / "paper" / "SE2" / "A" / "result.json").stat().st_mtime_ns > stamp
+    assert (out / "results.json").read_bytes() == results
+
+
+def test_another_configuration_in_the_folder_is_refused(finished: tuple[Path, str]) -> None:
+    out, _ = finished
+    before = (out / "results.json").read_bytes()
+    done = run(*SMALL[:-1], "1", "--out", str(out))
+    assert done.returncode == 2
+    assert "holds a run with other settings: seeds [0, 1] there, [0] asked for" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (out / "results.json").read_bytes() == before
+
+
+def test_killed_three_times_it_ends_with_the_same_json(tmp_path: Path) -> None:
+    size = ("--group", "SE2", "--model", "G", "--model", "A", "--epochs", "40", "--seeds", "2")
+    size = (*size, "--instances", "320")
+    whole = run(*size, "--out", str(tmp_path / "whole"))
+    assert whole.returncode == 0, whole.stderr
+    out = tmp_path / "killed"
+    chance = random.Random(0)
+    log = out / "paper" / "SE2" / "G" / "seed-0.jsonl"
+    kills = 0
+    for least in (2, 12, 24):
+        process = subprocess.Popen(
+            [*COMMAND, *size, "--out", str(out)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=ENVIRONMENT,
+        )
+        deadline = time.monotonic() + 120
+        while process.poll() is None and time.monotonic() < deadline:
+            if log.exists() and len(log.read_bytes().splitlines()) >= least:
+                break
+            time.sleep(0.02)
+        time.sleep(chance.uniform(0, 0.3))
+        if process.poll() is None:
+            kills += 1
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert kills == 3, "the run was over before it could be killed"
+    assert not (out / "results.json").exists()
+    done = run(*size, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert (out / "results.json").read_bytes() == (tmp_path / "whole/results.json").read_bytes()
+    for model in ("G", "A"):
+        for name in ("seed-0.jsonl", "seed-1.jsonl", "result.json"):
+            path = Path("paper") / "SE2" / model / name
+            assert (out / path).read_bytes() == (tmp_path / "whole" / path).read_bytes()
+
+
+def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "--group", "SE2", "--model", "G", "--epochs", "4000", "--out", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ENVIRONMENT,
+    )
+    while process.poll() is None and not list(tmp_path.glob("paper/SE2/G/seed-0.jsonl")):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "lieattn: stopped. The same command goes on from here.\n"
+
+
+def test_two_at_once_in_one_folder_are_kept_apart(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    with reproduce.exclusive(tmp_path / reproduce.LOCK):
+        done = run(*SMALL, "--out", str(tmp_path))
+    assert done.returncode == 2
+    assert "another lieattn is at work" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--group", "SU2"), "unknown group 'SU2'; known are SE2, SO3, Aff2, SO2, SE3, Aff3"),
+        (("--model", "B"), "unknown model 'B'; known are G, C, A"),
+        (("--protocol", "mine"), "unknown protocol 'mine'; known are paper, improved"),
+        (("--instances", "10"), "--instances must be at least 64"),
+    ],
+)
+def test_unknown_names_are_answered_with_the_known_ones(
+    options: tuple[str, str], message: str, tmp_path: Path
+) -> None:
+    done = run(*options, "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder", encoding="utf-8")
+    done = run(*SMALL, "--out", str(tmp_path / "file"))
+    assert done.returncode == 2
+    assert f"cannot write to {tmp_path / 'file'}" in done.stderr
+    assert "--out" in done.stderr
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "not a folder"
+
+
+def test_a_damaged_checkpoint_is_named_and_the_run_goes_on(tmp_path: Path) -> None:
+    arguments = (*SMALL, "--model", "G", "--out", str(tmp_path))
+    assert run(*arguments).returncode == 0
+    results = (tmp_path / "results.json").read_bytes()
+    folder = tmp_path / "paper" / "SE2" / "G"
+    (folder / "result.json").unlink()
+    (folder / "checkpoint.safetensors").write_bytes(b"garbage")
+    done = run(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert "checkpoint.safetensors is damaged" in done.stdout
+    assert (tmp_path / "results.json").read_bytes() == results
+
+
+def test_the_paper_is_the_default_and_all_means_all() -> None:
+    assert [s.name for s in asked(models=["G"]).plan()] == [
+        "paper/Aff2/G",
+        "paper/SE2/G",
+        "paper/SO3/G",
+    ]
+    everything = asked(groups=["all"], models=["ALL"], protocols=["all"]).plan()
+    assert len(everything) == len({s.name for s in everything}) == 36
+    full = everything[0]
+    assert (full.epochs, full.train, full.validation, full.test) == (200, 5000, 500, 500)
+    assert asked(groups=["se(2)", "SE2"]).groups == ("SE2",)
+    assert asked(quick=True).plan()[0].epochs == 20
+    assert asked(quick=True, epochs=7).plan()[0].epochs == 7
+
+
+def test_without_a_compiler_it_trains_uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not any(s.compiled for s in asked(quick=True).plan())  # not worth it
+    monkeypatch.setattr(reproduce.shutil, "which", lambda name: None)
+    assert not any(s.compiled for s in asked().plan())
+
+
+def test_a_worker_that_is_killed_is_said(tmp_path: Path) -> None:
+    from lieattn.lab.workers import run_all
+
+    plan = Request(groups=("SE2",), models=("G",), epochs=4000).plan()
+    folder = reproduce.RunFolder(tmp_path, plan[0])
+    folder.claim()
+
+    def kill_worker() -> None:
+        import multiprocessing
+
+        for child in multiprocessing.active_children():
+            child.kill()
+
+    with pytest.raises(RunError, match=r"exit code -9.*same command"):  # noqa: PT012
+        for _ in run_all(plan, tmp_path, 1):
+            kill_worker()

@@ -1,0 +1,175 @@
+"""What is on disk: whole or not at all, and never another run's."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from lieattn.lab import storage
+from lieattn.lab.protocols import Settings
+from lieattn.lab.storage import RunError, RunFolder, write_bytes
+from lieattn.lab.training import State, Trainer
+
+SETTINGS = Settings(
+    "SE2",
+    "G",
+    "paper",
+    seeds=(0,),
+    epochs=4,
+    train=64,
+    validation=10,
+    test=10,
+    compiled=False,
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    folder = RunFolder(tmp_path, SETTINGS)
+    folder.claim()
+    return folder
+
+
+def state(epoch: int) -> State:
+    x = torch.full((1, 16), float(epoch))
+    history = [[{"epoch": k + 1} for k in range(epoch)]]
+    return State(x, x + 1, x + 2, x + 3, [0.1], [epoch], epoch, history)
+
+
+def warnings_of(folder: RunFolder) -> tuple[State | None, list[str]]:
+    heard: list[str] = []
+    return folder.load(heard.append), heard
+
+
+def test_a_state_comes_back_bit_for_bit(folder: RunFolder) -> None:
+    trainer = Trainer(SETTINGS)
+    trainer.epoch()
+    folder.save(trainer.state)
+    back, heard = warnings_of(folder)
+    assert back is not None
+    assert not heard
+    for name in ("parameters", "mean", "square", "best"):
+        assert torch.equal(getattr(back, name), getattr(trainer.state, name))
+    assert back.history == trainer.state.history
+    assert back.best_error == trainer.state.best_error
+
+
+def test_a_restored_trainer_goes_on_as_if_nothing_had_happened(folder: RunFolder) -> None:
+    whole = Trainer(SETTINGS)
+    for _ in range(4):
+        whole.epoch()
+    first = Trainer(SETTINGS)
+    first.epoch()
+    folder.save(first.state)
+    second = Trainer(SETTINGS)
+    back, _ = warnings_of(folder)
+    assert back is not None
+    second.restore(back)
+    while not second.finished:
+        second.epoch()
+    assert torch.equal(second.state.parameters, whole.state.parameters)
+    assert torch.equal(second.state.best, whole.state.best)
+    assert second.state.history == whole.state.history
+
+
+def test_no_checkpoint_is_no_state(folder: RunFolder) -> None:
+    assert warnings_of(folder) == (None, [])
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "text"])
+def test_a_damaged_checkpoint_is_named_and_the_previous_one_used(
+    folder: RunFolder, damage: str
+) -> None:
+    folder.save(state(1))
+    folder.save(state(2))
+    path = folder.path / storage.CHECKPOINT
+    content = path.read_bytes()
+    flipped = content[:-5] + bytes([content[-5] ^ 1]) + content[-4:]
+    path.write_bytes(
+        {"cut": content[:-20], "flip": flipped, "empty": b"", "text": b"hello"}[damage]
+    )
+    back, heard = warnings_of(folder)
+    assert back is not None
+    assert back.epoch == 1
+    assert len(heard) == 1
+    assert str(path) in heard[0]
+    assert "the one before it" in heard[0]
+
+
+def test_two_damaged_checkpoints_start_anew(folder: RunFolder) -> None:
+    folder.save(state(1))
+    folder.save(state(2))
+    for name in (storage.CHECKPOINT, storage.PREVIOUS):
+        (folder.path / name).write_bytes(b"no")
+    back, heard = warnings_of(folder)
+    assert back is None
+    assert "starting anew" in heard[1]
+
+
+def test_a_folder_of_other_settings_is_refused_and_left_alone(folder: RunFolder) -> None:
+    folder.save(state(1))
+    before = (folder.path / storage.SETTINGS).read_bytes()
+    other = RunFolder(folder.path.parents[2], Settings("SE2", "G", "paper", epochs=7))
+    with pytest.raises(RunError, match=r"epochs 4 there, 7 asked for.*--out.*--again"):
+        other.claim()
+    assert (folder.path / storage.SETTINGS).read_bytes() == before
+    assert (folder.path / storage.CHECKPOINT).exists()
+
+
+def test_again_empties_the_folder(folder: RunFolder) -> None:
+    folder.save(state(1))
+    folder.write_logs(state(1))
+    folder.claim(again=True)
+    assert sorted(p.name for p in folder.path.iterdir()) == [storage.SETTINGS]
+
+
+def test_damaged_settings_say_which_file(folder: RunFolder) -> None:
+    (folder.path / storage.SETTINGS).write_text("{", encoding="utf-8")
+    with pytest.raises(RunError, match=r"settings\.json cannot be read"):
+        folder.claim()
+
+
+def test_a_full_disk_is_said_and_loses_nothing(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.save(state(1))
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(storage.os, "fsync", full)
+    with pytest.raises(RunError, match=r"No space left.*--out"):
+        folder.save(state(2))
+    monkeypatch.undo()
+    back, heard = warnings_of(folder)
+    assert back is not None
+    assert back.epoch == 1
+    assert not heard
+    assert not list(folder.path.glob("*.part"))
+
+
+def test_a_full_disk_while_logging_is_said(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder.path / "seed-0.jsonl").mkdir()  # whatever keeps a log from being written
+    with pytest.raises(RunError, match=r"cannot write .*seed-0\.jsonl"):
+        folder.append_logs(state(1))
+
+
+def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
+    path, kept = tmp_path / "a", tmp_path / "b"
+    write_bytes(path, b"one", keep=kept)
+    write_bytes(path, b"two", keep=kept)
+    assert (path.read_bytes(), kept.read_bytes()) == (b"two", b"one")
+
+
+def test_logs_are_one_json_object_an_epoch(folder: RunFolder) -> None:
+    folder.write_logs(state(2))
+    folder.append_logs(state(3))
+    lines = (folder.path / "seed-0.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]
