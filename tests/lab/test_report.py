@@ -13,6 +13,7 @@ from rich.console import Console
 
 from lieattn.lab.protocols import PROTOCOLS, Settings
 from lieattn.lab.report import content, html, markdown, write_report
+from lieattn.lab.report.document import Section
 from lieattn.lab.report.summary import Number, comparisons
 from lieattn.lab.report.terminal import print_tables
 from lieattn.lab.results import attention_maps, gather, result_of
@@ -58,16 +59,21 @@ def found() -> dict[str, Any]:
     return gather(results)
 
 
-def test_the_page_stands_alone(found: dict[str, Any]) -> None:
-    page = html.render(content.build(found, TIMING))
+@pytest.fixture(scope="module")
+def document(found: dict[str, Any]) -> Section:
+    return content.build(found, TIMING)
+
+
+def test_the_page_stands_alone(document: Section) -> None:
+    page = html.render(document)
     assert not re.findall(r"""(?:src|href)=["'](?!data:|#)""", page)
     assert "<script" not in page
     assert page.count("<figure>") == 6 * 3 + 2 + 3 + 2
     assert "14.5 min" in page
 
 
-def test_the_tables_hold_ours_and_the_papers(found: dict[str, Any]) -> None:
-    text = markdown.render(content.build(found, TIMING))
+def test_the_tables_hold_ours_and_the_papers(found: dict[str, Any], document: Section) -> None:
+    text = markdown.render(document)
     for group in ("SE(2)", "SO(3)", "Aff(2)", "SO(2)", "SE(3)", "Aff(3)"):
         assert f"### {group}, paper" in text
     row = next(line for line in text.splitlines() if line.startswith("| G |"))
@@ -80,8 +86,8 @@ def test_the_tables_hold_ours_and_the_papers(found: dict[str, Any]) -> None:
     assert "compare with the paper's in kind only" in text
 
 
-def test_protocols_are_kept_apart(found: dict[str, Any]) -> None:
-    text = markdown.render(content.build(found, []))
+def test_protocols_are_kept_apart(found: dict[str, Any], document: Section) -> None:
+    text = markdown.render(document)
     paper, improved = text.split("## Protocol improved")
     assert "### SE(2), improved" in improved
     assert "improved" not in paper.split("## Protocol paper")[1]

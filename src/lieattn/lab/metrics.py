@@ -51,9 +51,11 @@ def evaluate(
     errors, fallbacks = pose_errors(group, pose, sets.missing)
     moved_errors, flips = [], []
     for _ in range(TRANSFORMS):
-        a = random_frames(group, len(pose), generator).to(pose.dtype)
-        moved, moved_choice, _ = _complete(model, group.compose(a[:, None], sets.poses), flanks)
-        target = group.compose(a.double(), pose.double())
+        a = random_frames(group, len(pose), generator)
+        # Moved in float64 and rounded once: the error is the model's, not the product's.
+        moved_poses = group.compose(a[:, None], sets.poses.double()).to(pose.dtype)
+        moved, moved_choice, _ = _complete(model, moved_poses, flanks)
+        target = group.compose(a, pose.double())
         moved_errors.append(pose_errors(group, moved, target)[0])
         flips.append((moved_choice != choice).any(-1))
     equivariance, flipped = torch.stack(moved_errors), torch.stack(flips)

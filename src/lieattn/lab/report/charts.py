@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,16 @@ from .summary import Comparison, Row
 
 def errors(comparison: Comparison) -> Figure:
     """Pose and equivariance error of each model on a log scale, the paper's beside them."""
+    caption = (
+        f"{comparison.title}, protocol {comparison.protocol}: pose error and equivariance error "
+        "(without flips; A with) per model, log scale. Dots are seeds, bars their mean, diamonds "
+        "the paper's figures."
+    )
+    name = f"errors-{comparison.protocol}-{comparison.group}"
+    return Figure(name, caption, partial(_draw_errors, comparison))
+
+
+def _draw_errors(comparison: Comparison) -> bytes:
     with style():
         figure = canvas(10, 4.2)
         left, right = figure.subplots(1, 2)
@@ -32,13 +43,7 @@ def errors(comparison: Comparison) -> Figure:
             _points(right, x, row, metric, printed.equivariance if printed else None)
         figure.legend(handles=_legend(comparison), loc="outside lower center", ncols=3)
         figure.suptitle(f"{comparison.title}, protocol {comparison.protocol}")
-        svg = to_svg(figure)
-    caption = (
-        f"{comparison.title}, protocol {comparison.protocol}: pose error and equivariance error "
-        "(without flips; A with) per model, log scale. Dots are seeds, bars their mean, diamonds "
-        "the paper's figures."
-    )
-    return Figure(f"errors-{comparison.protocol}-{comparison.group}", caption, svg)
+        return to_svg(figure)
 
 
 def _points(axis: Any, x: int, row: Row, metric: str, printed: float | None) -> None:
@@ -52,7 +57,7 @@ def _points(axis: Any, x: int, row: Row, metric: str, printed: float | None) -> 
         axis.plot(x + offsets, values, "o", color=colour, ms=8, mec="white", mew=1)
         axis.annotate(
             f"{mean:.0e}".replace("e-0", "e-"),
-            (x, mean),
+            (x, values.max()),
             xytext=(0, 9),
             textcoords="offset points",
             ha="center",
@@ -78,6 +83,14 @@ def _legend(comparison: Comparison) -> list[Line2D]:
 
 def curves(protocol: str, groups: list[Comparison]) -> Figure:
     """Validation pose error by epoch: the median seed, and the range of all."""
+    caption = (
+        f"Protocol {protocol}: pose error on the validation sets while training, median seed and "
+        "range of the seeds."
+    )
+    return Figure(f"curves-{protocol}", caption, partial(_draw_curves, groups))
+
+
+def _draw_curves(groups: list[Comparison]) -> bytes:
     with style():
         figure = canvas(*_grid_size(len(groups), 4.3, 4.0))
         axes = _panels(figure, len(groups))
@@ -96,12 +109,7 @@ def curves(protocol: str, groups: list[Comparison]) -> Figure:
         axes[0].set_ylabel("validation pose error")
         handles = [Line2D([], [], color=COLOURS[m], lw=3, label=m) for m in _models(groups)]
         figure.legend(handles=handles, loc="outside lower center", ncols=3)
-        svg = to_svg(figure)
-    caption = (
-        f"Protocol {protocol}: pose error on the validation sets while training, median seed and "
-        "range of the seeds."
-    )
-    return Figure(f"curves-{protocol}", caption, svg)
+        return to_svg(figure)
 
 
 def _models(groups: list[Comparison]) -> list[str]:
@@ -111,6 +119,14 @@ def _models(groups: list[Comparison]) -> list[str]:
 def weights(protocol: str, groups: list[Comparison]) -> Figure:
     """`lambda / tau` of model G by layer and head, one dot a seed."""
     groups = [comparison for comparison in groups if "G" in comparison.rows]
+    caption = (
+        f"Protocol {protocol}: learned block weights of model G, heads 1 to 4 of layers 1 to 3, "
+        "one dot a seed; the dotted line is where they start."
+    )
+    return Figure(f"weights-{protocol}", caption, partial(_draw_weights, groups))
+
+
+def _draw_weights(groups: list[Comparison]) -> bytes:
     with style():
         figure = canvas(*_grid_size(len(groups), 4.6, 4.0))
         axes = _panels(figure, len(groups))
@@ -124,12 +140,7 @@ def weights(protocol: str, groups: list[Comparison]) -> Figure:
             if name in names
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=4)
-        svg = to_svg(figure)
-    caption = (
-        f"Protocol {protocol}: learned block weights of model G, heads 1 to 4 of layers 1 to 3, "
-        "one dot a seed; the dotted line is where they start."
-    )
-    return Figure(f"weights-{protocol}", caption, svg)
+        return to_svg(figure)
 
 
 def _weights_of(axis: Any, comparison: Comparison) -> None:

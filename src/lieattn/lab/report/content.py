@@ -16,9 +16,10 @@ HOW_TO_READ = (
     "seeds, of the iterate with the least pose error on the validation set; the last iterate "
     "stands beside it, because a constant learning rate leaves it where the noise put it. "
     "**Flanking** is the share of sets whose likeliest token is beside the gap. **Equivariance** "
-    "is `|log((a ĝ)⁻¹ ĝ(a S))|²` over ten random `a` a set, in float32. The two flanks are "
-    "trained to tie, so rounding may flip the arg max when a set moves, and the answer then jumps "
-    "by about the pose error: flips are counted, and the mean is given with and without them."
+    "is `|log((a ĝ)⁻¹ ĝ(a S))|²` over ten random `a` a set; `a S` is rounded to float32 once. The "
+    "two flanks are trained to tie, so rounding may flip the arg max when a set moves, and the "
+    "answer then jumps by about the pose error: flips are counted, and the mean is given with and "
+    "without them."
 )
 COMPARABLE = (
     "The paper does not say how long its steps are. Ours have translations N(0, I/4), so errors "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 
 @dataclass(frozen=True)
@@ -16,11 +17,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG picture, the name of its file and what it shows."""
+    """An SVG picture, drawn when it is asked for: the name of its file and what it shows."""
 
     name: str
     caption: str
-    svg: bytes
+    draw: Callable[[], bytes]
+
+    @cached_property
+    def svg(self) -> bytes:
+        return self.draw()
 
 
 @dataclass(frozen=True)
