@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Any
 
 from lieattn.lab.report import content, markdown
-from lieattn.lab.report.document import Table
-from lieattn.lab.report.summary import comparisons
+from lieattn.lab.report.document import Section, Table
+from lieattn.lab.report.summary import Comparison, Row, comparisons, times
 from lieattn.lab.reproduce import RESULTS, TIMING, collect
 from lieattn.lab.storage import write_json
 
 ROOT = Path(__file__).parents[1]
 DOCS, FRONT = ROOT / "docs" / "experiments", ROOT / "README.md"
 MARKS = ("<!-- results -->", "<!-- end of results -->")
-COMMAND = "lieattn reproduce --full --group all --protocol all"
+NOTE = (
+    f"The numbers are in [{RESULTS}]({RESULTS}). `lieattn reproduce --full --group all --protocol "
+    "all` makes them, and `python tools/publish_results.py runs/full` this page."
+)
 
 
 def main() -> None:
@@ -30,55 +33,62 @@ def main() -> None:
         runs = Path(sys.argv[1])
         write_json(DOCS / RESULTS, collect(runs))
         shutil.copy(runs / TIMING, DOCS / TIMING)
-    found, timing = (json.loads((DOCS / name).read_text()) for name in (RESULTS, TIMING))
-    document = content.build(found, timing)
-    note = (
-        f"The numbers are in [{RESULTS}]({RESULTS}); `{COMMAND}` makes them, and "
-        "`python tools/publish_results.py runs/full` this page."
-    )
-    document.parts.insert(2, note)
     figures = DOCS / markdown.FIGURES
     shutil.rmtree(figures, ignore_errors=True)
     figures.mkdir()
-    for figure in document.figures():
+    for figure in document().figures():
         (figures / f"{figure.name}.svg").write_bytes(figure.svg)
-    (DOCS / "README.md").write_text(markdown.render(document))
-    text = FRONT.read_text()
-    start, end = text.index(MARKS[0]) + len(MARKS[0]), text.index(MARKS[1])
-    FRONT.write_text(text[:start] + "\n" + front_table(found) + "\n" + text[end:])
+    (DOCS / "README.md").write_text(page(), encoding="utf-8")
+    FRONT.write_text(with_table(FRONT.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def published(name: str) -> Any:
+    return json.loads((DOCS / name).read_text(encoding="utf-8"))
+
+
+def document() -> Section:
+    """The report of the published results, with a word on where they come from."""
+    report = content.build(published(RESULTS), published(TIMING))
+    return Section(report.title, [*report.parts[:2], NOTE, *report.parts[2:]])
+
+
+def page() -> str:
+    """docs/experiments/README.md."""
+    return markdown.render(document())
+
+
+def with_table(front: str) -> str:
+    """The front page with its table of the paper's protocol."""
+    start, end = front.index(MARKS[0]) + len(MARKS[0]), front.index(MARKS[1])
+    return f"{front[:start]}\n{front_table(published(RESULTS))}\n{front[end:]}"
 
 
 def front_table(found: dict[str, Any]) -> str:
-    """The table of the front page: the paper's protocol, ours beside the paper's figures."""
-    header = [
-        "group",
-        "model",
-        "pose error",
-        "paper",
-        "over G",
-        "paper",
-        "flanking",
-        "paper",
-        "equivariance",
-        "paper",
-    ]
+    """Ours beside the paper's figures."""
+    header = "group, model, pose error, paper, over G, paper, flanking, paper, equivariance, paper"
     rows = [
-        [
-            comparison.title if model == "G" else "",
-            model,
-            f"{row.number('best', 'pose_error').mean:.1e}",
-            f"{row.printed.pose_error:.1e}" if row.printed else "",
-            f"{comparison.ratio(model) or 0:.2g}",
-            f"{comparison.printed_ratio(model) or 0:.2g}" if row.printed else "",
-            f"{row.number('best', 'flanking').mean:.3f}",
-            f"{row.printed.flanking:.3f}" if row.printed else "",
-            f"{row.equivariance:.0e}",
-            f"{row.printed.equivariance:.0e}" if row.printed else "",
-        ]
+        _row(comparison, row)
         for comparison in comparisons(found)["paper"]
-        for model, row in comparison.rows.items()
+        for row in comparison.rows.values()
     ]
-    return markdown.table(Table(header, rows))
+    return markdown.table(Table(header.split(", "), rows))
+
+
+def _row(comparison: Comparison, row: Row) -> list[str]:
+    printed = row.printed
+    ratio, printed_ratio = comparison.ratio(row.model), comparison.printed_ratio(row.model)
+    return [
+        comparison.title if row.model == "G" else "",
+        row.model,
+        f"{row.number('best', 'pose_error').mean:.1e}",
+        f"{printed.pose_error:.1e}" if printed else "",
+        times(ratio) if row.model != "G" else "",
+        times(printed_ratio) if row.model != "G" else "",
+        f"{row.number('best', 'flanking').mean:.3f}",
+        f"{printed.flanking:.3f}" if printed else "",
+        f"{row.equivariance:.0e}",
+        f"{printed.equivariance:.0e}" if printed else "",
+    ]
 
 
 if __name__ == "__main__":

@@ -116,8 +116,8 @@ def test_one_model_and_one_seed_are_enough() -> None:
     print_tables(alone, console)
 
 
-def test_terminal_tables_fit_a_hundred_columns(found: dict[str, Any]) -> None:
-    console = Console(file=io.StringIO(), width=100, record=True)
+def test_terminal_tables_fit_eighty_columns(found: dict[str, Any]) -> None:
+    console = Console(file=io.StringIO(), width=80, record=True)
     print_tables(found, console)
     text = console.export_text()
     assert "…" not in text

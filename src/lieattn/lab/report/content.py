@@ -9,7 +9,7 @@ from ..protocols import MODELS, PROTOCOLS
 from ..sequences import LENGTH
 from . import charts, pictures
 from .document import Section, Table
-from .summary import Comparison, Row, comparisons
+from .summary import Comparison, Row, comparisons, times
 
 HOW_TO_READ = (
     "**Pose error** is `|log(ĝ⁻¹ g*)|²` in physical coordinates, mean ± sample deviation over "
@@ -71,16 +71,14 @@ def _glance(by_protocol: dict[str, list[Comparison]]) -> Table:
                     protocol,
                     str(G.number("best", "pose_error")) if G else "",
                     f"{printed.pose_error:.1e}" if printed else "",
-                    *_beside(comparison.ratio("C"), comparison.printed_ratio("C"), ".2f"),
-                    *_beside(comparison.ratio("A"), comparison.printed_ratio("A"), ".0f"),
+                    times(comparison.ratio("C")),
+                    times(comparison.printed_ratio("C")),
+                    times(comparison.ratio("A")),
+                    times(comparison.printed_ratio("A")),
                     _orders(comparison),
                 ]
             )
     return Table([*header, "orders of equivariance, A over G (paper)"], rows)
-
-
-def _beside(ours: float | None, paper: float | None, form: str) -> tuple[str, str]:
-    return ("" if ours is None else f"{ours:{form}}", "" if paper is None else f"{paper:{form}}")
 
 
 def _orders(comparison: Comparison) -> str:

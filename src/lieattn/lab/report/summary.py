@@ -108,6 +108,13 @@ def _orders(above: float, below: float) -> float | None:
     return log10(above / below) if above > 0 and below > 0 else None
 
 
+def times(ratio: float | None) -> str:
+    """A ratio in few digits: `1.6`, `23`, `3,070`; nothing for none."""
+    if ratio is None:
+        return ""
+    return f"{ratio:.1f}" if ratio < 10 else f"{float(f'{ratio:.3g}'):,.0f}"
+
+
 def comparisons(found: dict[str, Any]) -> dict[str, list[Comparison]]:
     """By protocol, the groups that have results: the paper's first."""
     results = found["configurations"]

@@ -9,21 +9,22 @@ from rich.console import Console
 from rich.table import Table
 
 from ..protocols import PROTOCOLS
-from .summary import Comparison, comparisons
+from .summary import Comparison, comparisons, times
 
 
 def print_tables(found: dict[str, Any], console: Console) -> None:
     """Every group of every protocol, the paper's figures beside ours."""
     for protocol, groups in comparisons(found).items():
         console.rule(f"protocol {protocol}")
-        console.print(PROTOCOLS[protocol].summary, style="dim")
+        console.print(PROTOCOLS[protocol].summary, style="dim", highlight=False)
         for comparison in groups:
             console.print(_table(comparison))
             console.print(_ratios(comparison), highlight=False)
     console.print(
-        "\nPose error: best-validation iterate, mean ± deviation over seeds; last iterate beside "
-        "it. Equivariance: without flips of the arg max (A: with). The paper does not say how "
-        "long its steps are: with translations, compare ratios rather than errors.",
+        "\nPose error: best-validation iterate, mean ± deviation over seeds; the last iterate "
+        "beside it. Flank: share of sets whose gap was found. Equiv.: equivariance error, without "
+        "flips of the arg max (A: with). The paper does not say how long its steps are: where "
+        "there are translations, compare ratios rather than errors.",
         style="dim",
         highlight=False,
     )
@@ -31,11 +32,10 @@ def print_tables(found: dict[str, Any], console: Console) -> None:
 
 def _table(comparison: Comparison) -> Table:
     epochs = next(iter(comparison.rows.values())).result["settings"]["epochs"]
-    table = Table(
-        title=f"{comparison.title}, {epochs} epochs", title_justify="left", box=SIMPLE_HEAD
-    )
-    table.add_column("")
-    for name in ("pose error", "last", "paper", "flanking", "equivariance", "paper", "flips"):
+    title = f"\n{comparison.title}, {epochs} epochs"
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table.add_column("", no_wrap=True)
+    for name in ("pose error", "last", "paper", "flank", "equiv.", "paper", "flips"):
         table.add_column(name, justify="right", no_wrap=True)
     for model, row in comparison.rows.items():
         printed = row.printed
@@ -57,10 +57,10 @@ def _ratios(comparison: Comparison) -> str:
     for model in ("A", "C"):
         ratio, printed = comparison.ratio(model), comparison.printed_ratio(model)
         if ratio is not None:
-            beside = f" (paper {printed:.2g})" if printed else ""
-            parts.append(f"{model}/G {ratio:.3g}{beside}")
+            beside = f" (paper {times(printed)})" if printed else ""
+            parts.append(f"{model}/G {times(ratio)}{beside}")
     if comparison.orders is not None:
         printed = comparison.printed_orders
         beside = f" (paper {printed:.0f})" if printed else ""
-        parts.append(f"A above G in equivariance by {comparison.orders:.0f} orders{beside}")
+        parts.append(f"equivariance A over G {comparison.orders:.0f} orders{beside}")
     return " " + ", ".join(parts)
