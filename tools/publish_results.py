@@ -12,11 +12,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from lieattn.lab.protocols import MODELS
 from lieattn.lab.report import content, markdown
 from lieattn.lab.report.document import Section, Table
-from lieattn.lab.report.summary import Comparison, Row, comparisons, times
-from lieattn.lab.reproduce import RESULTS, TIMING, collect
-from lieattn.lab.storage import write_json
+from lieattn.lab.report.summary import ORDER, Comparison, Row, comparisons, times
+from lieattn.lab.reproduce import RESULTS, collect, sessions
+from lieattn.lab.storage import TIMING, write_json
 
 ROOT = Path(__file__).parents[1]
 DOCS, FRONT = ROOT / "docs" / "experiments", ROOT / "README.md"
@@ -30,9 +31,13 @@ NOTE = (
 def main() -> None:
     DOCS.mkdir(parents=True, exist_ok=True)
     if len(sys.argv) > 1:
-        runs = Path(sys.argv[1])
-        write_json(DOCS / RESULTS, collect(runs))
-        shutil.copy(runs / TIMING, DOCS / TIMING)
+        found, timing = collect(Path(sys.argv[1])), sessions(Path(sys.argv[1]))
+        if not {f"paper/{group}/{model}" for group in ORDER for model in MODELS} <= found[
+            "configurations"
+        ].keys() or any(r["settings"]["epochs"] < 200 for r in found["configurations"].values()):
+            sys.exit(f"{sys.argv[1]} does not hold full runs of all groups and models.")
+        write_json(DOCS / RESULTS, found)
+        write_json(DOCS / TIMING, timing)
     figures = DOCS / markdown.FIGURES
     shutil.rmtree(figures, ignore_errors=True)
     figures.mkdir()
@@ -80,13 +85,13 @@ def _row(comparison: Comparison, row: Row) -> list[str]:
     return [
         comparison.title if row.model == "G" else "",
         row.model,
-        f"{row.number('best', 'pose_error').mean:.1e}",
+        row.number("best", "pose_error").short(),
         f"{printed.pose_error:.1e}" if printed else "",
         times(ratio) if row.model != "G" else "",
         times(printed_ratio) if row.model != "G" else "",
-        f"{row.number('best', 'flanking').mean:.3f}",
+        row.number("best", "flanking").short(".3f"),
         f"{printed.flanking:.3f}" if printed else "",
-        f"{row.equivariance:.0e}",
+        row.equivariance.short(".0e"),
         f"{printed.equivariance:.0e}" if printed else "",
     ]
 

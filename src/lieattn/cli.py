@@ -9,6 +9,8 @@ def main() -> None:
     """Entry point; says how to install the extra it needs."""
     try:
         from .lab.commands import app
+
+        app()
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.startswith("lieattn"):
             raise
@@ -18,7 +20,6 @@ def main() -> None:
             file=sys.stderr,
         )
         raise SystemExit(2) from None
-    app()
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ class Completion(NamedTuple):
     """A missing pose, and how sure the model is of the gap's place."""
 
     pose: Tensor  # [..., m, m]
-    base: Tensor  # [...], index of the token it was predicted from
+    base: Tensor  # [...], index of the likeliest token, from which it was predicted
     confidence: Tensor  # [...], in [0, 1]: the probability of the two likeliest tokens together
     probabilities: Tensor  # [..., N]
 

@@ -66,8 +66,7 @@ def test_seeds_together_equal_seeds_one_by_one_bit_for_bit(model: str) -> None:
 def test_training_equals_a_plain_loop_over_the_users_model(model: str) -> None:
     settings = Settings("SE2", model, "paper", seeds=(4,), **TINY)
     trainer = Trainer(settings)
-    torch.manual_seed(4)
-    plain = settings.build()
+    plain = trainer._initialise(4)
     optimiser = torch.optim.Adam(plain.parameters(), 1e-3)
     sets = data(settings, 4, "train")
     for epoch in range(2):

@@ -95,5 +95,6 @@ def reproduce(
         errors.print(f"lieattn: {error}")
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
-        errors.print("lieattn: stopped. The same command goes on from here.")
+        then = "The same command, without --again," if again else "The same command"
+        errors.print(f"lieattn: stopped. {then} goes on from here.")
         raise typer.Exit(130) from None

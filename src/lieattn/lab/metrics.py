@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -49,26 +50,34 @@ def evaluate(
     group = model.group
     pose, choice, probabilities = _complete(model, sets.poses, flanks)
     errors, fallbacks = pose_errors(group, pose, sets.missing)
-    moved_errors, flips = [], []
+    moved_errors, flips, moved_fallbacks = [], [], 0
     for _ in range(TRANSFORMS):
         a = random_frames(group, len(pose), generator)
         # Moved in float64 and rounded once: the error is the model's, not the product's.
         moved_poses = group.compose(a[:, None], sets.poses.double()).to(pose.dtype)
         moved, moved_choice, _ = _complete(model, moved_poses, flanks)
         target = group.compose(a, pose.double())
-        moved_errors.append(pose_errors(group, moved, target)[0])
+        each, off = pose_errors(group, moved, target)
+        moved_errors.append(each)
+        moved_fallbacks += off
         flips.append((moved_choice != choice).any(-1))
     equivariance, flipped = torch.stack(moved_errors), torch.stack(flips)
     return {
-        "pose_error": errors.mean().item(),
-        "pose_error_median": errors.median().item(),
+        "pose_error": _mean(errors),
         "flanking": flanking(probabilities, sets.beside),
-        "equivariance": equivariance.mean().item(),
-        "equivariance_without_flips": equivariance[~flipped].mean().item(),
+        "equivariance": _mean(equivariance),
+        "equivariance_without_flips": _mean(equivariance[~flipped]),
         "flips": int(flipped.sum()),
         "transforms": flipped.numel(),
         "fallbacks": fallbacks,
+        "equivariance_fallbacks": moved_fallbacks,
     }
+
+
+def _mean(x: Tensor) -> float | None:
+    """The mean, or None where there is none: of nothing, or of a model that diverged."""
+    mean = x.mean().item() if x.numel() else math.nan
+    return mean if math.isfinite(mean) else None
 
 
 def _complete(model: CompletionModel, poses: Tensor, flanks: str) -> tuple[Tensor, Tensor, Tensor]:

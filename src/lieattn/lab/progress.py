@@ -22,13 +22,8 @@ from .workers import Event
 LINES = 5  # of a configuration, where there is no terminal
 
 
-def follow(events: Iterable[Event], plan: list[Settings], total: int, console: Console) -> None:
+def follow(events: Iterable[Event], plan: list[Settings], console: Console) -> None:
     """Show events until there are no more."""
-    runs = sum(len(settings.seeds) for settings in plan)
-    found = f", {total - len(plan)} configurations found finished" if total > len(plan) else ""
-    console.print(f"{runs} runs in {len(plan)} configurations{found}.", highlight=False)
-    if any(not settings.compiled and settings.epochs >= 100 for settings in plan):
-        console.print("No C++ compiler was found: training goes on without, about half as fast.")
     if console.is_terminal:
         _live(events, plan, console)
     else:
@@ -62,13 +57,17 @@ def _live(events: Iterable[Event], plan: list[Settings], console: Console) -> No
                 name = label(settings).ljust(width)
                 tasks[settings] = progress.add_task(name, total=settings.epochs, note="")
             if event.kind == "warning":
-                progress.console.print(f"[yellow]warning[/]: {event.text}")
+                progress.console.print(f"warning: {event.text}", style="yellow", markup=False)
                 continue
             note = f"validation {event.error:.1e}" if event.kind == "epoch" else ""
             progress.update(tasks[settings], completed=event.epoch, note=note)
-            advance = event.epoch - seen.get(settings, 0)
-            progress.update(everything, advance=weight(settings) * advance)
+            advance = weight(settings) * (event.epoch - seen.get(settings, 0))
             seen[settings] = event.epoch
+            if event.kind == "started":  # what was there already took no time now
+                work -= advance
+                progress.update(everything, total=work)
+            else:
+                progress.update(everything, advance=advance)
             if event.kind == "finished":
                 progress.remove_task(tasks[settings])
                 progress.console.print(f"{label(settings):<{width}}  done", highlight=False)

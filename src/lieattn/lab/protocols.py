@@ -32,6 +32,12 @@ class Protocol:
     batch: int = 64
     clip: float = 2.0
 
+    def numbers(self) -> dict[str, Any]:
+        """All that results depend on, as JSON holds it."""
+        numbers = asdict(self)
+        del numbers["summary"]
+        return numbers
+
     def rate_at(self, step: int, steps: int) -> float:
         """Learning rate of a step: constant, or a warm-up over 5% and half a cosine."""
         if self.schedule == "constant":
@@ -53,8 +59,8 @@ PROTOCOLS = {
     ),
     "improved": Protocol(
         name="improved",
-        summary="w divided by its RMS over the set, a cosine schedule that peaks at 2e-3, both "
-        "flanks answer",
+        summary="w divided by its RMS over the set (G and C), a cosine schedule that warms up for "
+        "5% and peaks at 2e-3, both flanks answer",
         rate=2e-3,
         schedule="cosine",
         normalise=True,

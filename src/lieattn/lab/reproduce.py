@@ -6,7 +6,7 @@ import os
 import shutil
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,23 @@ from rich.console import Console
 from . import results
 from .progress import follow
 from .protocols import MODELS, PROTOCOLS, Settings, cost
-from .storage import RunError, RunFolder, read_json, write_json
-from .workers import exclusive, run_all
+from .storage import (
+    TIMING,
+    RunError,
+    RunFolder,
+    claim,
+    read_json,
+    read_note,
+    write_json,
+    writing,
+)
+from .workers import Event, exclusive, run_all
 
 PAPER_GROUPS = ("SE2", "SO3", "Aff2")
 OTHER_GROUPS = ("SO2", "SE3", "Aff3")
-RESULTS, TIMING, LOCK = "results.json", "timing.json", ".lock"
+RESULTS, LOCK = "results.json", ".lock"
+NEEDED = {"settings", "protocol", "made_with", "parameters", "blocks", "seeds", "examples"}
+CLOCK = 10.0  # seconds between notes of the time
 QUICK_EPOCHS = 20
 WORTH_COMPILING = 5000  # steps; compiling a configuration takes as long as it saves in 3,000
 
@@ -122,34 +133,39 @@ def run(asked: Request, out: Path, console: Console, *, jobs: int, again: bool) 
     Raises:
         RunError: something that the user can mend. What was computed is on disk.
     """
-    from .report import write_report
+    from .report import write_report  # now: what is not installed is not found out at the end
     from .report.terminal import print_tables
 
     plan = asked.plan()
-    _make(out)
-    try:
-        with exclusive(out / LOCK, wait_for_it=False):
-            folders = [RunFolder(out, settings) for settings in plan]
-            for folder in folders:
-                folder.claim(again)
-            missing = [folder.settings for folder in folders if not folder.finished]
-            started = time.monotonic()
-            if missing:
-                follow(run_all(missing, out, jobs), missing, len(plan), console)
-                _note_time(out, asked, missing, time.monotonic() - started, jobs)
-            found = collect(out)
-            write_json(out / RESULTS, found)
-            paths = write_report(found, _sessions(out), out)
-    except BlockingIOError:
-        raise RunError(
-            f"another lieattn is at work in {out}. Wait for it, or choose another folder with "
-            "--out."
-        ) from None
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with exclusive(out / LOCK, wait_for_it=False):
+        claim(out, plan, results.made_with(), again)
+        missing = [settings for settings in plan if not RunFolder(out, settings).finished]
+        if missing:
+            _announce(plan, missing, console)
+            follow(clocked(run_all(missing, out, jobs), asked, out, jobs), missing, console)
+        found = collect(out)
+        write_json(out / RESULTS, found)
+        paths = write_report(found, sessions(out), out)
     print_tables(found, console)
     if not missing:
         console.print("All of it was there already; --again computes it anew.")
     for name, path in paths.items():
-        console.print(f"{name + ':':<10} {path}", soft_wrap=True, highlight=False)
+        line = f"{name + ':':<10} {path}"
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def _announce(plan: list[Settings], missing: list[Settings], console: Console) -> None:
+    runs = sum(len(settings.seeds) for settings in missing)
+    text = f"{runs} run{'s' * (runs > 1)} in {len(missing)} configuration{'s' * (len(missing) > 1)}"
+    if len(plan) > len(missing):
+        text += f", {len(plan) - len(missing)} found finished"
+    console.print(text + ".", highlight=False)
+    if not can_compile():
+        console.print(
+            "There is no C++ compiler with Python's headers: training takes about twice as long."
+        )
 
 
 def collect(out: Path) -> dict[str, Any]:
@@ -157,36 +173,44 @@ def collect(out: Path) -> dict[str, Any]:
     found = {}
     for protocol in PROTOCOLS:
         for path in sorted((out / protocol).glob("*/*/result.json")):
-            found[f"{protocol}/{path.parent.parent.name}/{path.parent.name}"] = read_json(path)
+            result = read_json(path)
+            if not isinstance(result, dict) or not result.keys() >= NEEDED:
+                raise RunError(
+                    f"{path} is not a result of lieattn reproduce. Run that configuration anew "
+                    "with --again."
+                )
+            found[f"{protocol}/{path.parent.parent.name}/{path.parent.name}"] = result
     return results.gather(found)
 
 
-def _make(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        (out / LOCK).touch()
-    except OSError as error:
-        raise RunError(
-            f"cannot write to {out}: {error.strerror or error}. Choose a folder you may write to "
-            "with --out."
-        ) from None
-
-
-def _note_time(
-    out: Path, asked: Request, computed: list[Settings], seconds: float, jobs: int
-) -> None:
-    """Remember how long a command took that came to its end."""
-    path = out / TIMING
-    session = {
+def clocked(events: Iterator[Event], asked: Request, out: Path, jobs: int) -> Iterator[Event]:
+    """Events passed on, while the time that the command takes is kept on disk."""
+    started = time.monotonic()
+    before = sessions(out)
+    session: dict[str, Any] = {
         "protocols": list(asked.protocols),
         "groups": list(asked.groups),
         "models": list(asked.models),
-        "runs": sum(len(settings.seeds) for settings in computed),
-        "seconds": round(seconds, 1),
+        "runs": 0,
         "processes": jobs,
+        "seconds": 0.0,
     }
-    write_json(path, [*_sessions(out), session])
+    written = started
+    for event in events:
+        now = time.monotonic()
+        finished = event.kind == "finished"
+        session["runs"] += len(event.settings.seeds) * finished
+        session["seconds"] = round(now - started, 1)
+        if finished or now - written > CLOCK:
+            write_json(out / TIMING, [*before, session])
+            written = now
+        yield event
 
 
-def _sessions(out: Path) -> list[dict[str, Any]]:
-    return read_json(out / TIMING) if (out / TIMING).exists() else []
+def sessions(out: Path) -> list[dict[str, Any]]:
+    """How long the commands in a folder took; what is damaged is left out."""
+    noted = read_note(out / TIMING)
+    if not isinstance(noted, list):
+        return []
+    keys = {"protocols", "groups", "models", "runs", "processes", "seconds"}
+    return [session for session in noted if isinstance(session, dict) and session.keys() >= keys]

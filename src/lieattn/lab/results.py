@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from .sequences import SequenceSet
 from .training import Trainer, data, generator
 
 ITERATES = ("best", "last")
-EXAMPLES = 3
+EXAMPLES = 2
 DIGITS = 6  # significant, of what is drawn and not compared
 
 
@@ -30,20 +31,22 @@ def result_of(trainer: Trainer) -> dict[str, Any]:
         "settings": settings.to_dict(),
         "blocks": [block.name for block in get_group(settings.group).blocks],
         "parameters": count_parameters(template),
-        "rejected_steps": sum(sets.rejected for sets in tests),
+        "protocol": trainer.protocol.numbers(),
+        "made_with": made_with(),
+        "rejected_steps": trainer.rejected + sum(sets.rejected for sets in tests),
         "seeds": [_seed_result(trainer, i, sets) for i, sets in enumerate(tests)],
         "examples": _examples(trainer.model(0, "best"), tests[0], trainer.protocol.flanks),
     }
 
 
 def gather(results: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Results by name, with what they were made with."""
-    return {
-        "format": 1,
-        "lieattn": __version__,
-        "torch": torch.__version__.split("+")[0],
-        "configurations": {name: results[name] for name in sorted(results)},
-    }
+    """Results by name."""
+    return {"format": 1, "configurations": {name: results[name] for name in sorted(results)}}
+
+
+def made_with() -> dict[str, str]:
+    """Versions on which the last bits of a result may depend."""
+    return {"lieattn": __version__, "torch": torch.__version__.split("+")[0]}
 
 
 def count_parameters(model: CompletionModel) -> dict[str, int]:
@@ -62,7 +65,7 @@ def _seed_result(trainer: Trainer, i: int, sets: SequenceSet) -> dict[str, Any]:
         iterate: evaluate(
             trainer.model(i, iterate),
             sets,
-            generator(seed, "transforms"),
+            generator("transforms", seed),
             PROTOCOLS[settings.protocol].flanks,
         )
         for iterate in ITERATES
@@ -152,5 +155,5 @@ def _round_all(values: Any) -> Any:
     return _rounded(values)
 
 
-def _rounded(value: float) -> float:
-    return float(f"{value:.{DIGITS}g}")
+def _rounded(value: float) -> float | None:
+    return float(f"{value:.{DIGITS}g}") if isfinite(value) else None

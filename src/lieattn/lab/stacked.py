@@ -20,9 +20,11 @@ from ..baselines import VectorCompletionModel
 from ..completion import CompletionModel
 from ..scores import MLPScore, NormScore, Score
 from ..scores.base import FLOOR
+from .sequences import LENGTH
 
 ALIGNMENT = 16  # floats: rows and parameters start on cache lines, whatever the number of seeds
 EPSILON = 1e-5  # of nn.LayerNorm
+TOKENS = LENGTH - 1
 
 Parameters = dict[str, Tensor]
 
@@ -151,7 +153,7 @@ def lie_layer(h: Tensor, logits: Tensor, w: Tensor, p: Parameters, heads: int) -
 
 
 def vector_layer(h: Tensor, p: Parameters, heads: int) -> Tensor:
-    """`VectorLayer`: h `[S, d, N B]` with N = 7."""
+    """`VectorLayer`: h `[S, d, N B]`."""
     seeds, dim, count = h.shape
     normed = layer_norm(h, p["attention_norm.weight"], p["attention_norm.bias"])
     qkv = linear(p, "qkv", normed).view(seeds, 3, heads, dim // heads, TOKENS, count // TOKENS)
@@ -184,9 +186,6 @@ def mlp_logits(w: Tensor, p: Parameters) -> Tensor:
     hidden = hidden.relu().view(*second.shape, *w.shape[2:])
     logits = (hidden * second[..., None, None, None]).sum(2)
     return logits + p["second_bias"][..., None, None, None]
-
-
-TOKENS = 7
 
 
 def _mix(a: Tensor, values: Tensor) -> Tensor:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +15,31 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from .protocols import Settings
+from .protocols import PROTOCOLS, Settings
 from .training import State
 
 FORMAT = 1
 SETTINGS, RESULT, TIMING = "settings.json", "result.json", "timing.json"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
+DAMAGED = ".damaged"
+LAST_BITS = ("compiled", "lieattn", "torch")  # may differ between runs that are finished
 
 
 class RunError(Exception):
     """What a user can mend: said without a traceback."""
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Tell a user why a file could not be written."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(
+            f"cannot write {path}: {error.strerror or error}. Nothing that was there is lost: free "
+            "some space or choose another folder with --out, then run the command again, without "
+            "--again, to go on."
+        ) from None
 
 
 def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
@@ -32,25 +49,25 @@ def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
         keep: where the file that is replaced goes.
     """
     part = path.with_name(path.name + ".part")
-    try:
-        with open(part, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if keep is not None and path.exists():
-            os.replace(path, keep)
-        os.replace(part, path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise RunError(
-            f"cannot write {path}: {error.strerror or error}. Nothing that was there is lost: free "
-            "some space or choose another folder with --out, then run the same command to go on."
-        ) from None
+    with writing(path):
+        try:
+            with open(part, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            if keep is not None and path.exists():
+                os.replace(path, keep)
+            os.replace(part, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+            raise
 
 
 def write_json(path: Path, value: Any) -> None:
     """JSON with sorted keys: equal values are equal files."""
-    write_bytes(path, (json.dumps(value, indent=1, sort_keys=True) + "\n").encode())
+    text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False)
+    write_bytes(path, (text + "\n").encode())
 
 
 def read_json(path: Path) -> Any:
@@ -58,8 +75,73 @@ def read_json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise RunError(
-            f"{path} cannot be read ({error}). Delete it, or choose another folder with --out."
+            f"{path} cannot be read ({error}). Choose another folder with --out, or run what it "
+            "holds anew with --again."
         ) from None
+
+
+def read_note(path: Path) -> Any:
+    """JSON that nothing depends on: None if it is missing or damaged."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def signature(settings: Settings, made_with: dict[str, str]) -> dict[str, Any]:
+    """What configurations of one protocol in one folder have in common."""
+    common = settings.to_dict()
+    for key in ("group", "model", "protocol"):
+        del common[key]
+    protocol = PROTOCOLS[settings.protocol].numbers()
+    return {"format": FORMAT, **common, "protocol": protocol, **made_with}
+
+
+def claim(out: Path, plan: list[Settings], made_with: dict[str, str], again: bool) -> None:
+    """Make sure that a folder holds nothing but what was run with the same settings.
+
+    All of it is checked before anything is written. Runs of one protocol are compared with each
+    other in one table, so they agree in everything but group and model.
+
+    Args:
+        again: throw away what is planned and there already.
+    """
+    folders = [RunFolder(out, settings) for settings in plan]
+    replaced = {folder.path for folder in folders} if again else set()
+    claims: dict[Path, dict[str, Any]] = {}
+    for protocol in dict.fromkeys(settings.protocol for settings in plan):
+        own = [folder for folder in folders if folder.settings.protocol == protocol]
+        path, mine = out / protocol / SETTINGS, signature(own[0].settings, made_with)
+        computing = again or any(not folder.finished for folder in own)
+        if any(held not in replaced for held in _held(out / protocol)):
+            _require_same(path, mine, ignored=() if computing else LAST_BITS)
+        if computing:
+            claims[path] = mine
+    for folder in folders:
+        folder.make(empty=again)
+    for path, mine in claims.items():
+        write_json(path, mine)
+
+
+def _held(home: Path) -> list[Path]:
+    """Folders of configurations in which something was computed."""
+    files = (path for name in (RESULT, CHECKPOINT, PREVIOUS) for path in home.glob(f"*/*/{name}"))
+    return sorted({path.parent for path in files})
+
+
+def _require_same(path: Path, mine: dict[str, Any], ignored: tuple[str, ...]) -> None:
+    theirs = read_json(path)
+    theirs = theirs if isinstance(theirs, dict) else {}
+    differences = [
+        f"{key} {theirs.get(key)!r} there, {value!r} asked for"
+        for key, value in mine.items()
+        if theirs.get(key) != value and key not in ignored
+    ]
+    if differences:
+        raise RunError(
+            f"{path.parent} holds runs with other settings: {'; '.join(differences)}. Choose "
+            "another folder with --out, or replace all of them with --again."
+        )
 
 
 class RunFolder:
@@ -69,47 +151,17 @@ class RunFolder:
         self.settings = settings
         self.path = out / settings.name
 
-    # ---- settings ----------------------------------------------------------------------------
-
-    def claim(self, again: bool = False) -> None:
-        """Make the folder, or make sure that what it holds is this configuration's.
-
-        Args:
-            again: throw away what it holds.
-        """
-        mine = {"format": FORMAT, **self.settings.to_dict()}
-        path = self.path / SETTINGS
-        if path.exists() and not again:
-            self._require_same(read_json(path), mine)
-            return
-        try:
+    def make(self, empty: bool = False) -> None:
+        """Make the folder; empty it if asked to."""
+        with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            if again:
-                self._empty()
-        except OSError as error:
-            raise RunError(
-                f"cannot make {self.path}: {error.strerror or error}. Choose a folder you may "
-                "write to with --out."
-            ) from None
-        write_json(path, mine)
-
-    def _require_same(self, theirs: Any, mine: dict[str, Any]) -> None:
-        theirs = theirs if isinstance(theirs, dict) else {}
-        differences = [
-            f"{key} {theirs.get(key)!r} there, {value!r} asked for"
-            for key, value in mine.items()
-            if theirs.get(key) != value
-        ]
-        if differences:
-            raise RunError(
-                f"{self.path} holds a run with other settings: {'; '.join(differences)}. Choose "
-                "another folder with --out, or replace that run with --again."
-            )
-
-    def _empty(self) -> None:
-        own = (SETTINGS, RESULT, TIMING, CHECKPOINT, PREVIOUS)
-        for path in [*(self.path / name for name in own), *self.path.glob("seed-*.jsonl")]:
-            path.unlink(missing_ok=True)
+            if not empty:
+                return
+            # The result first: whatever is left by an interruption does not pass for finished.
+            for name in (RESULT, CHECKPOINT, PREVIOUS, TIMING):
+                (self.path / name).unlink(missing_ok=True)
+            for path in self.path.glob("seed-*"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     # ---- checkpoints -------------------------------------------------------------------------
 
@@ -128,7 +180,7 @@ class RunFolder:
         write_bytes(self.path / CHECKPOINT, content, keep=self.path / PREVIOUS)
 
     def load(self, warn: Callable[[str], None]) -> State | None:
-        """The newest checkpoint that is whole; None if there is none."""
+        """The newest checkpoint that is whole, if there is one. Damaged ones are set aside."""
         found = [p for p in (self.path / CHECKPOINT, self.path / PREVIOUS) if p.exists()]
         for path in found:
             state = _read_state(path)
@@ -136,6 +188,8 @@ class RunFolder:
                 return state
             then = "going on from the one before it" if path is not found[-1] else "starting anew"
             warn(f"{path} is damaged ({state}): {then}.")
+            with writing(path):
+                os.replace(path, path.with_name(path.name + DAMAGED))
         return None
 
     # ---- logs and results --------------------------------------------------------------------
@@ -150,27 +204,12 @@ class RunFolder:
         """The last epoch of a state."""
         for seed, history in zip(self.settings.seeds, state.history, strict=True):
             path = self.path / f"seed-{seed}.jsonl"
-            try:
-                with open(path, "a", encoding="utf-8") as file:
-                    file.write(json.dumps(history[-1]) + "\n")
-            except OSError as error:
-                raise RunError(f"cannot write {path}: {error.strerror or error}.") from None
+            with writing(path), open(path, "a", encoding="utf-8") as file:
+                file.write(json.dumps(history[-1]) + "\n")
 
     @property
     def finished(self) -> bool:
         return (self.path / RESULT).exists()
-
-    def result(self) -> dict[str, Any]:
-        return read_json(self.path / RESULT)
-
-    def add_time(self, seconds: float) -> None:
-        """Seconds of work, summed over all the times that a run was taken up again."""
-        path = self.path / TIMING
-        write_json(path, {"seconds": round(self.time() + seconds, 3)})
-
-    def time(self) -> float:
-        path = self.path / TIMING
-        return float(read_json(path)["seconds"]) if path.exists() else 0.0
 
 
 def _tensors(state: State) -> dict[str, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,19 +17,17 @@ from .protocols import PROTOCOLS, Settings
 from .sequences import SequenceSet, make_sequences
 from .stacked import ParameterStack, StackedNetwork
 
-SPLITS = ("train", "validation", "test", "transforms")
 
-
-def generator(seed: int, split: str) -> torch.Generator:
-    """Random numbers of a split of the data: of a seed, and of nothing else."""
-    return torch.Generator().manual_seed(len(SPLITS) * seed + SPLITS.index(split))
+def generator(purpose: str, seed: int, epoch: int = 0) -> torch.Generator:
+    """Random numbers for one purpose: a stream of its own for each purpose, seed and epoch."""
+    digest = hashlib.sha256(f"{purpose} {seed} {epoch}".encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
 
 
 def data(settings: Settings, seed: int, split: str) -> SequenceSet:
     """The sequences of a split, "train", "validation" or "test"."""
-    return make_sequences(
-        get_group(settings.group), getattr(settings, split), generator(seed, split)
-    )
+    count = getattr(settings, split)
+    return make_sequences(get_group(settings.group), count, generator(split, seed))
 
 
 @dataclass
@@ -58,8 +57,10 @@ class Trainer:
         models = [self._initialise(seed) for seed in settings.seeds]
         self.stack = ParameterStack(models[0])
         self.network = StackedNetwork(models[0], settings.compiled)
-        self.batches = Batches(models[0], [data(settings, s, "train") for s in settings.seeds])
+        trained = [data(settings, seed, "train") for seed in settings.seeds]
         self.checks = [data(settings, seed, "validation") for seed in settings.seeds]
+        self.rejected = sum(sets.rejected for sets in [*trained, *self.checks])
+        self.batches = Batches(models[0], trained)
         self.check_batches = Batches(models[0], self.checks)
         self.steps = settings.train // self.protocol.batch  # no ragged last batch
         start = self.stack.stack(models)
@@ -84,7 +85,7 @@ class Trainer:
 
     def _initialise(self, seed: int) -> CompletionModel:
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+            torch.manual_seed(generator("initialisation", seed).initial_seed())
             return self.settings.build()
 
     @property
@@ -122,7 +123,7 @@ class Trainer:
         size = self.protocol.batch
         orders = []
         for seed in self.settings.seeds:
-            own = torch.Generator().manual_seed(1_000_003 * (seed + 1) + epoch)
+            own = generator("order", seed, epoch)
             order = torch.randperm(self.settings.train, generator=own)
             orders.append(order[: self.steps * size].view(self.steps, size))
         return torch.stack(orders, dim=1)

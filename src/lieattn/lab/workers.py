@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .protocols import Settings
-from .storage import RESULT, RunError, RunFolder, write_json
+from .storage import RESULT, RunError, RunFolder, write_json, writing
 
 SAVE_EVERY = 5.0  # seconds, or a tenth of the epochs; what is computed does not depend on it
 
@@ -41,7 +41,7 @@ def run_configuration(settings: Settings, out: Path, send: Any) -> None:
         if folder.finished:
             send(Event("finished", settings, settings.epochs))
             return
-        saved = started = time.monotonic()
+        saved = time.monotonic()
         trainer = Trainer(settings)
         state = folder.load(lambda text: send(Event("warning", settings, text=text)))
         if state is not None:
@@ -54,14 +54,14 @@ def run_configuration(settings: Settings, out: Path, send: Any) -> None:
             now, tenth = time.monotonic(), max(settings.epochs // 10, 1)
             if now - saved > SAVE_EVERY or trainer.state.epoch % tenth == 0 or trainer.finished:
                 folder.save(trainer.state)
-                folder.add_time(now - started)
-                saved = started = now
+                saved = now
             errors = [history[-1]["validation_pose_error"] for history in trainer.state.history]
             send(Event("epoch", settings, trainer.state.epoch, error=sum(errors) / len(errors)))
         for i, seed in enumerate(settings.seeds):
-            trainer.model(i, "best").save_pretrained(folder.path / f"seed-{seed}-best")
+            best = folder.path / f"seed-{seed}-best"
+            with writing(best):
+                trainer.model(i, "best").save_pretrained(best)
         write_json(folder.path / RESULT, result_of(trainer))
-        folder.add_time(time.monotonic() - started)
         send(Event("finished", settings, settings.epochs))
 
 
@@ -71,51 +71,72 @@ def run_all(plan: list[Settings], out: Path, jobs: int) -> Iterator[Event]:
     Raises:
         RunError: a worker failed or was killed. What was computed is on disk.
     """
-    context = multiprocessing.get_context("spawn")
     waiting = list(plan)
-    workers: dict[Connection, Any] = {}
+    workers: dict[Any, Any] = {}
     try:
         for _ in range(min(jobs, len(waiting))):
-            mine, theirs = context.Pipe()
-            process = context.Process(target=_work, args=(theirs, out), daemon=True)
-            process.start()
-            theirs.close()
-            workers[mine] = process
-            mine.send(waiting.pop(0))
+            connection, process = _start(out)
+            workers[connection] = process
+            _send(connection, process, waiting.pop(0))
         while workers:
             for connection in wait(list(workers)):
-                assert isinstance(connection, Connection)
                 event = _receive(connection, workers[connection])
                 yield event
                 if event.kind == "failed":
                     raise RunError(event.text)
                 if event.kind == "finished" and waiting:
-                    connection.send(waiting.pop(0))
+                    _send(connection, workers[connection], waiting.pop(0))
                 elif event.kind == "finished":
-                    connection.send(None)
-                    del workers[connection]
+                    _send(connection, workers.pop(connection), None)
     finally:
         for process in workers.values():
             process.kill()
 
 
-def _receive(connection: Connection, process: Any) -> Event:
+def _start(out: Path) -> tuple[Any, Any]:
+    """A worker, and the connection to it. Ctrl-C is the parent's to hear, from the first moment."""
+    context = multiprocessing.get_context("spawn")
+    mine, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs, out), daemon=True)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited by the child
+    try:
+        process.start()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    theirs.close()
+    return mine, process
+
+
+def _send(connection: Any, process: Any, settings: Settings | None) -> None:
+    try:
+        connection.send(settings)
+    except OSError:
+        raise _ended(process) from None
+
+
+def _receive(connection: Any, process: Any) -> Event:
     try:
         event: Event = connection.recv()
         return event
-    except EOFError:
-        process.join()
-        raise RunError(
-            f"a worker ended with exit code {process.exitcode} (negative: killed by that signal; "
-            "-9 may mean too little memory). Run the same command to go on from where it was."
-        ) from None
+    except (EOFError, OSError):
+        raise _ended(process) from None
+
+
+def _ended(process: Any) -> RunError:
+    process.join()
+    code = process.exitcode
+    why = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
+    memory = " (often for want of memory: try --jobs 1)" if code == -9 else ""
+    return RunError(
+        f"a worker {why}{memory}. Run the command again, without --again, to go on from where it "
+        "was."
+    )
 
 
 def _work(connection: Connection, out: Path) -> None:
     """A worker's life: configurations one after the other, until there are none."""
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
     threading.Thread(target=_die_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     with contextlib.suppress(ImportError, AttributeError):
@@ -127,7 +148,7 @@ def _work(connection: Connection, out: Path) -> None:
         while settings is not None:
             run_configuration(settings, out, connection.send)
             settings = connection.recv()
-    except RunError as error:
+    except (RunError, OSError) as error:
         connection.send(Event("failed", settings, text=str(error)))
 
 
@@ -141,12 +162,24 @@ def _die_with_parent() -> None:
 
 @contextlib.contextmanager
 def exclusive(path: Path, wait_for_it: bool = True) -> Iterator[None]:
-    """Hold a lock that dies with the process; BlockingIOError if another one has it."""
+    """Hold a lock that dies with the process.
+
+    Raises:
+        RunError: another process has it and it is not waited for.
+    """
     try:
         import fcntl
     except ImportError:  # not a POSIX system: no lock
         yield
         return
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait_for_it else fcntl.LOCK_NB))
+    with writing(path):
+        file = open(path, "w")  # noqa: SIM115
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait_for_it else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise RunError(
+                f"another lieattn is at work in {path.parent}. Wait for it, or choose another "
+                "folder with --out."
+            ) from None
         yield

@@ -38,16 +38,17 @@ def _draw_errors(comparison: Comparison) -> bytes:
             axis.margins(y=0.15)
         for x, row in enumerate(comparison.rows.values()):
             printed = row.printed
-            metric = "equivariance" if row.model == "A" else "equivariance_without_flips"
             _points(left, x, row, "pose_error", printed.pose_error if printed else None)
-            _points(right, x, row, metric, printed.equivariance if printed else None)
+            _points(
+                right, x, row, row.equivariance_metric, printed.equivariance if printed else None
+            )
         figure.legend(handles=_legend(comparison), loc="outside lower center", ncols=3)
         figure.suptitle(f"{comparison.title}, protocol {comparison.protocol}")
         return to_svg(figure)
 
 
 def _points(axis: Any, x: int, row: Row, metric: str, printed: float | None) -> None:
-    values = np.array(row.values("best", metric))
+    values = np.array(row.values("best", metric), dtype=float)
     colour = COLOURS[row.model]
     values = values[np.isfinite(values) & (values > 0)]
     if len(values):
@@ -97,7 +98,7 @@ def _draw_curves(groups: list[Comparison]) -> bytes:
         for axis, comparison in zip(axes, groups, strict=True):
             for model, row in comparison.rows.items():
                 seeds = [seed["curve"]["validation_pose_error"] for seed in row.result["seeds"]]
-                values = np.array(seeds)
+                values = np.array(seeds, dtype=float)
                 epochs = np.arange(1, values.shape[1] + 1)
                 colour = COLOURS[model]
                 axis.fill_between(epochs, values.min(0), values.max(0), color=colour, alpha=0.2)

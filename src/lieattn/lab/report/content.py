@@ -9,7 +9,7 @@ from ..protocols import MODELS, PROTOCOLS
 from ..sequences import LENGTH
 from . import charts, pictures
 from .document import Section, Table
-from .summary import Comparison, Row, comparisons, times
+from .summary import Comparison, Number, Row, comparisons, times
 
 HOW_TO_READ = (
     "**Pose error** is `|log(ĝ⁻¹ g*)|²` in physical coordinates, mean ± sample deviation over "
@@ -19,7 +19,8 @@ HOW_TO_READ = (
     "is `|log((a ĝ)⁻¹ ĝ(a S))|²` over ten random `a` a set; `a S` is rounded to float32 once. The "
     "two flanks are trained to tie, so rounding may flip the arg max when a set moves, and the "
     "answer then jumps by about the pose error: flips are counted, and the mean is given with and "
-    "without them."
+    "without them. **Off chart** counts answers, and answers of moved sets, without a logarithm: "
+    "those enter by their squared Frobenius distance."
 )
 COMPARABLE = (
     "The paper does not say how long its steps are. Ours have translations N(0, I/4), so errors "
@@ -52,8 +53,13 @@ def _made_with(found: dict[str, Any]) -> str:
         for result in found["configurations"].values()
         for s in [result["settings"]]
     }
+    versions = {
+        f"{name} {version}"
+        for result in found["configurations"].values()
+        for name, version in result["made_with"].items()
+    }
     return (
-        f"Made by `lieattn reproduce`, lieattn {found['lieattn']}, torch {found['torch']}, CPU. "
+        f"Made by `lieattn reproduce`, {', '.join(sorted(versions))}, CPU. "
         f"Runs: {'; '.join(sorted(sizes))}."
     )
 
@@ -114,6 +120,7 @@ def _metrics(comparison: Comparison) -> Table:
     header = [
         "",
         "pose error",
+        "best epochs",
         "last iterate",
         "paper",
         "flanking",
@@ -134,31 +141,38 @@ def _metrics_row(row: Row) -> list[str]:
     return [
         row.model,
         str(row.number("best", "pose_error")),
+        ", ".join(str(seed["best_epoch"]) for seed in row.result["seeds"]),
         str(row.number("last", "pose_error")),
-        f"{printed.pose_error:.1e}" if printed else "",
+        str(Number(printed.pose_error, printed.pose_spread)) if printed else "",
         str(row.number("best", "flanking")),
         f"{printed.flanking:.3f}" if printed else "",
-        f"{row.number('best', 'equivariance_without_flips').mean:.1e}",
-        f"{row.number('best', 'equivariance').mean:.1e}",
+        row.number("best", "equivariance_without_flips").short(),
+        row.number("best", "equivariance").short(),
         f"{printed.equivariance:.1e}" if printed else "",
         f"{row.total('best', 'flips')} of {row.total('best', 'transforms'):,}",
-        str(row.total("best", "fallbacks")),
+        f"{row.total('best', 'fallbacks')}, {row.total('best', 'equivariance_fallbacks')}",
         f"{row.parameters['total']:,}",
         f"{row.parameters['score']:,}" if row.parameters["score"] else "",
     ]
 
 
 def _times(timing: list[dict[str, Any]]) -> Table:
-    rows = [
+    """By what was asked for: an interrupted command and those that went on from it are one row."""
+    rows: dict[tuple[str, int], list[float]] = {}
+    for session in timing:
+        groups = ", ".join(_names(session["groups"]))
+        what = f"{', '.join(session['protocols'])}: {groups}; {', '.join(session['models'])}"
+        row = rows.setdefault((what, session["processes"]), [0, 0, 0])
+        row[0] += session["runs"]
+        row[1] += session["seconds"]
+        row[2] += 1
+    return Table(
+        ["asked for", "processes", "runs", "wall clock", "sittings"],
         [
-            ", ".join(session["protocols"]) + ": " + ", ".join(_names(session["groups"])),
-            str(session["runs"]),
-            str(session["processes"]),
-            f"{session['seconds'] / 60:.1f} min",
-        ]
-        for session in timing
-    ]
-    return Table(["command", "runs", "processes", "wall clock"], rows)
+            [what, str(processes), f"{runs:.0f}", f"{seconds / 60:.1f} min", f"{sittings:.0f}"]
+            for (what, processes), (runs, seconds, sittings) in rows.items()
+        ],
+    )
 
 
 def _names(groups: list[str]) -> list[str]:

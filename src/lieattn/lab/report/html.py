@@ -13,20 +13,22 @@ STYLE = """
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e8ee; --soft: #9aa5b5; --line: #3a4352; --page: #161b22; }
 }
+p { max-width: 52rem; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 16px/1.55 system-ui, sans-serif; }
-main { max-width: 62rem; margin: 0 auto; padding: 2rem 1.2rem 5rem; }
+main { max-width: 70rem; margin: 0 auto; padding: 2rem 1.2rem 5rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; } h2 { margin-top: 3rem; } h3 { margin-top: 2.2rem; }
 nav { color: var(--soft); margin: 1rem 0 2rem; } nav a { margin-right: 1rem; }
 a { color: #0b6fb8; } @media (prefers-color-scheme: dark) { a { color: #6cb6ff; } }
 code { font: 0.92em ui-monospace, monospace; background: color-mix(in srgb, var(--ink) 8%, #0000);
-  padding: 0.1em 0.3em; border-radius: 3px; }
+  padding: 0.1em 0.3em; border-radius: 3px; white-space: nowrap; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0;
-  font-size: 0.93rem; }
-th, td { padding: 0.35rem 0.7rem; text-align: right; border-bottom: 1px solid var(--line);
+  font-size: 0.9rem; }
+th, td { padding: 0.35rem 0.55rem; text-align: right; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
-th { border-bottom: 2px solid var(--line); font-weight: 600; }
+th { border-bottom: 2px solid var(--line); font-weight: 600; white-space: normal;
+  vertical-align: bottom; }
 th:first-child, td:first-child { text-align: left; font-weight: 600; }
 figure { margin: 1.4rem 0; } figure img { max-width: 100%; background: #fff; border-radius: 4px; }
 figcaption { color: var(--soft); font-size: 0.92rem; }

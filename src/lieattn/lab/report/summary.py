@@ -16,22 +16,37 @@ ORDER = ("SE2", "SO3", "Aff2", "SO2", "SE3", "Aff3")
 
 @dataclass(frozen=True)
 class Number:
-    """Mean and sample standard deviation over seeds."""
+    """Mean over seeds and, of more than one, the sample standard deviation."""
 
-    mean: float
-    spread: float
+    mean: float | None
+    spread: float | None
 
     @classmethod
-    def of(cls, values: list[float]) -> Number:
-        return cls(mean(values), stdev(values) if len(values) > 1 else 0.0)
+    def of(cls, values: list[float | None]) -> Number:
+        """A model that diverged, or a mean of nothing, has no number: then there is no mean."""
+        known = [value for value in values if value is not None]
+        if not known or len(known) < len(values):
+            return cls(None, None)
+        return cls(mean(known), stdev(known) if len(known) > 1 else None)
 
     def __str__(self) -> str:
         """`(4.9 ± 1.8)e-05`, or `0.998 ± 0.001`."""
-        if self.mean == 0 or 0.01 <= abs(self.mean) < 100:
-            return f"{self.mean:.3f} ± {self.spread:.3f}"
-        exponent = int(f"{self.mean:e}".split("e")[1])
-        unit = 10.0**exponent
-        return f"({self.mean / unit:.1f} ± {self.spread / unit:.1f})e{exponent:+03d}"
+        if self.mean is None:
+            return "none"
+        unit, tail, digits = 1.0, "", 3
+        if self.mean != 0 and not 0.01 <= abs(self.mean) < 100:
+            exponent = int(f"{self.mean:.1e}".split("e")[1])
+            unit, tail, digits = 10.0**exponent, f"e{exponent:+03d}", 1
+        elif self.spread and self.spread < 10**-digits:
+            digits = min(-int(f"{self.spread:.0e}".split("e")[1]), 6)
+        text = f"{self.mean / unit:.{digits}f}"
+        if self.spread is not None:
+            text += f" ± {self.spread / unit:.{digits}f}"
+        return f"({text}){tail}" if tail and self.spread is not None else text + tail
+
+    def short(self, form: str = ".1e") -> str:
+        """The mean alone."""
+        return "none" if self.mean is None else f"{self.mean:{form}}"
 
 
 @dataclass(frozen=True)
@@ -47,25 +62,28 @@ class Row:
     def printed(self) -> Printed | None:
         return PAPER.get((self.group, self.model))
 
-    def values(self, iterate: str, metric: str) -> list[float]:
+    def values(self, iterate: str, metric: str) -> list[float | None]:
         return [seed[iterate][metric] for seed in self.result["seeds"]]
 
     def number(self, iterate: str, metric: str) -> Number:
         return Number.of(self.values(iterate, metric))
 
     def total(self, iterate: str, metric: str) -> int:
-        return int(sum(self.values(iterate, metric)))
+        return sum(int(value or 0) for value in self.values(iterate, metric))
 
     @property
     def parameters(self) -> dict[str, int]:
         return self.result["parameters"]
 
     @property
-    def equivariance(self) -> float:
+    def equivariance(self) -> Number:
         """Mean without flips, which are jumps of the arg max. Vector tokens have all of it: there
         the choice changes for want of equivariance, not by rounding."""
-        metric = "equivariance" if self.model == "A" else "equivariance_without_flips"
-        return self.number("best", metric).mean
+        return self.number("best", self.equivariance_metric)
+
+    @property
+    def equivariance_metric(self) -> str:
+        return "equivariance" if self.model == "A" else "equivariance_without_flips"
 
 
 @dataclass(frozen=True)
@@ -85,7 +103,8 @@ class Comparison:
         if "G" not in self.rows or model not in self.rows:
             return None
         below = self.rows["G"].number("best", "pose_error").mean
-        return self.rows[model].number("best", "pose_error").mean / below if below else None
+        above = self.rows[model].number("best", "pose_error").mean
+        return above / below if above is not None and below else None
 
     def printed_ratio(self, model: str) -> float | None:
         G, other = PAPER.get((self.group, "G")), PAPER.get((self.group, model))
@@ -96,7 +115,7 @@ class Comparison:
         """Orders of magnitude between the equivariance errors of A and of G."""
         if "G" not in self.rows or "A" not in self.rows:
             return None
-        return _orders(self.rows["A"].equivariance, self.rows["G"].equivariance)
+        return _orders(self.rows["A"].equivariance.mean, self.rows["G"].equivariance.mean)
 
     @property
     def printed_orders(self) -> float | None:
@@ -104,8 +123,8 @@ class Comparison:
         return _orders(A.equivariance, G.equivariance) if G and A else None
 
 
-def _orders(above: float, below: float) -> float | None:
-    return log10(above / below) if above > 0 and below > 0 else None
+def _orders(above: float | None, below: float | None) -> float | None:
+    return log10(above / below) if above and below else None
 
 
 def times(ratio: float | None) -> str:

@@ -42,10 +42,10 @@ def _table(comparison: Comparison) -> Table:
         table.add_row(
             model,
             str(row.number("best", "pose_error")),
-            f"{row.number('last', 'pose_error').mean:.1e}",
+            row.number("last", "pose_error").short(),
             f"{printed.pose_error:.1e}" if printed else "-",
-            f"{row.number('best', 'flanking').mean:.3f}",
-            f"{row.equivariance:.1e}",
+            row.number("best", "flanking").short(".3f"),
+            row.equivariance.short(),
             f"{printed.equivariance:.1e}" if printed else "-",
             str(row.total("best", "flips")),
         )
