@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,6 +19,7 @@ import pytest
 from lieattn.lab import reproduce
 from lieattn.lab.reproduce import Request, request
 from lieattn.lab.storage import RunError
+from lieattn.lab.workers import Event, run_all
 
 COMMAND = (sys.executable, "-m", "lieattn.cli", "reproduce")
 SMALL = ("--group", "SE2", "--epochs", "3", "--instances", "64", "--seeds", "2")
@@ -101,7 +105,7 @@ def test_another_configuration_in_the_folder_is_refused(finished: tuple[Path, st
     before = (out / "results.json").read_bytes()
     done = run(*SMALL[:-1], "1", "--out", str(out))
     assert done.returncode == 2
-    assert "holds a run with other settings: seeds [0, 1] there, [0] asked for" in done.stderr
+    assert "holds runs with other settings: seeds [0, 1] there, [0] asked for" in done.stderr
     assert "Traceback" not in done.stderr
     assert (out / "results.json").read_bytes() == before
 
@@ -143,17 +147,20 @@ def test_killed_three_times_it_ends_with_the_same_json(tmp_path: Path) -> None:
             assert (out / path).read_bytes() == (tmp_path / "whole" / path).read_bytes()
 
 
-def test_ctrl_c_says_how_to_go_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wait", [0.2, 6.0])  # while workers start, and while they train
+def test_ctrl_c_says_how_to_go_on(wait: float, tmp_path: Path) -> None:
     process = subprocess.Popen(
         [*COMMAND, "--group", "SE2", "--model", "G", "--epochs", "4000", "--out", str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=ENVIRONMENT,
+        start_new_session=True,
     )
-    while process.poll() is None and not list(tmp_path.glob("paper/SE2/G/seed-0.jsonl")):
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    process.stdout.readline()  # it has begun
+    time.sleep(wait)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers too
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors == "lieattn: stopped. The same command goes on from here.\n"
@@ -190,7 +197,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder", encoding="utf-8")
     done = run(*SMALL, "--out", str(tmp_path / "file"))
     assert done.returncode == 2
-    assert f"cannot write to {tmp_path / 'file'}" in done.stderr
+    assert f"cannot write {tmp_path / 'file'}" in done.stderr
     assert "--out" in done.stderr
     assert (tmp_path / "file").read_text(encoding="utf-8") == "not a folder"
 
@@ -223,25 +230,80 @@ def test_the_paper_is_the_default_and_all_means_all() -> None:
     assert asked(quick=True, epochs=7).plan()[0].epochs == 7
 
 
-def test_without_a_compiler_it_trains_uncompiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_compiles_where_that_pays_and_can_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reproduce, "can_compile", lambda: True)
+    assert all(s.compiled for s in asked().plan())
     assert not any(s.compiled for s in asked(quick=True).plan())  # not worth it
+    monkeypatch.undo()
     monkeypatch.setattr(reproduce.shutil, "which", lambda name: None)
     assert not any(s.compiled for s in asked().plan())
 
 
-def test_a_worker_that_is_killed_is_said(tmp_path: Path) -> None:
-    from lieattn.lab.workers import run_all
-
+@pytest.mark.parametrize("moment", ["starting", "training"])
+def test_a_worker_that_is_killed_is_said(moment: str, tmp_path: Path) -> None:
     plan = Request(groups=("SE2",), models=("G",), epochs=4000).plan()
-    folder = reproduce.RunFolder(tmp_path, plan[0])
-    folder.claim()
+    reproduce.RunFolder(tmp_path, plan[0]).make()
 
-    def kill_worker() -> None:
-        import multiprocessing
-
+    def kill() -> None:
         for child in multiprocessing.active_children():
             child.kill()
 
-    with pytest.raises(RunError, match=r"exit code -9.*same command"):  # noqa: PT012
+    timer = threading.Timer(0.5, kill)
+    if moment == "starting":
+        timer.start()
+    with pytest.raises(RunError, match=r"killed by signal 9.*--jobs 1.*to go on"):  # noqa: PT012
         for _ in run_all(plan, tmp_path, 1):
-            kill_worker()
+            kill()
+    timer.cancel()
+
+
+def test_a_worker_that_cannot_write_is_said(tmp_path: Path) -> None:
+    arguments = (*SMALL, "--model", "G", "--out", str(tmp_path))
+    blocked = tmp_path / "paper" / "SE2" / "G" / "seed-0-best"
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("in the way", encoding="utf-8")
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert f"cannot write {blocked}" in done.stderr
+    assert "Traceback" not in done.stderr
+    blocked.unlink()
+    again = run(*arguments)
+    assert again.returncode == 0, again.stderr
+
+
+def test_damaged_notes_and_results(finished: tuple[Path, str], tmp_path: Path) -> None:
+    out = tmp_path / "[b]copy"  # and a name that looks like markup
+    shutil.copytree(finished[0], out)
+    (out / "timing.json").write_text("[{}]", encoding="utf-8")
+    done = run(*SMALL, "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert f"Report:    {out / 'report.html'}" in done.stdout
+    (out / "paper" / "SE2" / "G" / "result.json").write_text("{}", encoding="utf-8")
+    done = run(*SMALL, "--out", str(out))
+    assert done.returncode == 2
+    assert "result.json is not a result" in done.stderr
+
+
+def test_time_is_kept_across_interruptions(tmp_path: Path) -> None:
+    settings = Request(groups=("SE2",), models=("G", "A")).plan()
+    events = [Event("started", settings[0]), Event("finished", settings[0], 200)]
+    for _ in range(2):
+        list(reproduce.clocked(iter(events), Request(), tmp_path, 2))
+    noted = reproduce.sessions(tmp_path)
+    assert [session["runs"] for session in noted] == [3, 3]
+    assert all(session["seconds"] >= 0 for session in noted)
+
+
+def test_what_is_not_installed_is_said_before_training(tmp_path: Path) -> None:
+    hide = "import sys; sys.modules['matplotlib'] = None; from lieattn.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", hide, "reproduce", *SMALL, "--out", str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=ENVIRONMENT,
+    )
+    assert done.returncode == 2
+    assert "needs matplotlib" in done.stderr
+    assert "lieattn[lab]" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -10,6 +12,7 @@ from lieattn.lab.batches import Batches
 from lieattn.lab.protocols import MODELS, PROTOCOLS, Settings, build_model
 from lieattn.lab.sequences import make_sequences
 from lieattn.lab.stacked import ParameterStack, StackedNetwork
+from lieattn.lab.storage import RunFolder
 from lieattn.lab.training import Trainer, data
 
 GROUPS = ("SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3")
@@ -87,7 +90,7 @@ def test_training_equals_a_plain_loop_over_the_users_model(model: str) -> None:
     assert torch.allclose(ours.delta, theirs.delta, atol=1e-4)
 
 
-@pytest.mark.parametrize("model", ["C", "A"])  # G compiles nothing that C does not
+@pytest.mark.parametrize("model", MODELS)
 def test_compiled_training_equals_uncompiled(model: str) -> None:
     tiny = {**TINY, "epochs": 1}
     plain = Trainer(Settings("SE2", model, "paper", seeds=(0, 1), **tiny))
@@ -124,3 +127,22 @@ def test_other_scores_are_refused() -> None:
     model = la.CompletionModel(la.SE2, la.LieTransformerConfig(score="full"))
     with pytest.raises(TypeError, match="norm and mlp"):
         StackedNetwork(model, compiled=False)
+
+
+def test_compiled_training_resumes_bit_for_bit(tmp_path: Path) -> None:
+    settings = Settings("SE2", "A", "paper", seeds=(0, 1), **{**TINY, "compiled": True})
+    whole = Trainer(settings)
+    for _ in range(2):
+        whole.epoch()
+    folder = RunFolder(tmp_path, settings)
+    folder.make()
+    first = Trainer(settings)
+    first.epoch()
+    folder.save(first.state)
+    resumed = Trainer(settings)
+    state = folder.load(pytest.fail)
+    assert state is not None
+    resumed.restore(state)
+    resumed.epoch()
+    assert torch.equal(resumed.state.parameters, whole.state.parameters)
+    assert resumed.state.history == whole.state.history

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import torch
 
 from lieattn.lab import storage
 from lieattn.lab.protocols import Settings
-from lieattn.lab.storage import RunError, RunFolder, write_bytes
+from lieattn.lab.storage import RunError, RunFolder, claim, write_bytes
 from lieattn.lab.training import State, Trainer
 
 SETTINGS = Settings(
@@ -26,12 +27,13 @@ SETTINGS = Settings(
     test=10,
     compiled=False,
 )
+VERSIONS = {"torch": "1"}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     folder = RunFolder(tmp_path, SETTINGS)
-    folder.claim()
+    folder.make()
     return folder
 
 
@@ -111,27 +113,87 @@ def test_two_damaged_checkpoints_start_anew(folder: RunFolder) -> None:
     assert "starting anew" in heard[1]
 
 
-def test_a_folder_of_other_settings_is_refused_and_left_alone(folder: RunFolder) -> None:
+def test_a_damaged_checkpoint_never_replaces_a_good_one(folder: RunFolder) -> None:
     folder.save(state(1))
-    before = (folder.path / storage.SETTINGS).read_bytes()
-    other = RunFolder(folder.path.parents[2], Settings("SE2", "G", "paper", epochs=7))
+    folder.save(state(2))
+    (folder.path / storage.CHECKPOINT).write_bytes(b"no")
+    warnings_of(folder)
+    folder.save(state(3))
+    assert not (folder.path / storage.PREVIOUS).exists() or warnings_of(folder)[1] == []
+    (folder.path / storage.CHECKPOINT).unlink()
+    back, heard = warnings_of(folder)
+    assert back is not None
+    assert back.epoch == 1
+    assert not heard
+
+
+def claims(out: Path, *models: str, again: bool = False, **changes: object) -> None:
+    plan = [replace(SETTINGS, model=model, **changes) for model in models]  # type: ignore[arg-type]
+    claim(out, plan, VERSIONS, again)
+
+
+def test_other_settings_are_refused_and_nothing_is_touched(tmp_path: Path) -> None:
+    claims(tmp_path, "G")
+    folder = RunFolder(tmp_path, SETTINGS)
+    folder.save(state(1))
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     with pytest.raises(RunError, match=r"epochs 4 there, 7 asked for.*--out.*--again"):
-        other.claim()
-    assert (folder.path / storage.SETTINGS).read_bytes() == before
-    assert (folder.path / storage.CHECKPOINT).exists()
+        claims(tmp_path, "C", "G", epochs=7)
+    assert before == {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    claims(tmp_path, "C", "G")  # and the right ones are welcome still
+
+
+def test_models_of_one_table_have_the_same_settings(tmp_path: Path) -> None:
+    claims(tmp_path, "G")
+    RunFolder(tmp_path, SETTINGS).save(state(1))
+    with pytest.raises(RunError, match="seeds"):
+        claims(tmp_path, "A", seeds=(0, 1))
+    with pytest.raises(RunError, match="epochs"):
+        claims(tmp_path, "A", epochs=7, again=True)  # G would be left with another number
+
+
+def test_where_nothing_was_computed_settings_may_change(tmp_path: Path) -> None:
+    claims(tmp_path, "G")
+    claims(tmp_path, "G", epochs=7)
+    path = tmp_path / "paper" / storage.SETTINGS
+    assert json.loads(path.read_text(encoding="utf-8"))["epochs"] == 7
+
+
+def test_finished_runs_may_be_read_with_another_torch_and_no_compiler(tmp_path: Path) -> None:
+    claims(tmp_path, "G")
+    folder = RunFolder(tmp_path, SETTINGS)
+    folder.save(state(4))
+    plan = [replace(SETTINGS, compiled=True)]
+    with pytest.raises(RunError, match=r"compiled False there.*torch '1' there, '2' asked for"):
+        claim(tmp_path, plan, {"torch": "2"}, again=False)
+    storage.write_json(folder.path / storage.RESULT, {})
+    claim(tmp_path, plan, {"torch": "2"}, again=False)
+
+
+def test_without_its_settings_a_run_is_not_taken_for_another(tmp_path: Path) -> None:
+    claims(tmp_path, "G")
+    RunFolder(tmp_path, SETTINGS).save(state(1))
+    path = tmp_path / "paper" / storage.SETTINGS
+    for content in ("{", "[]", "{}"):
+        path.write_text(content, encoding="utf-8")
+        with pytest.raises(RunError, match="--again"):
+            claims(tmp_path, "G", epochs=9)
+    path.unlink()
+    with pytest.raises(RunError, match=r"settings\.json cannot be read"):
+        claims(tmp_path, "G", epochs=9)
+    claims(tmp_path, "G", epochs=9, again=True)
+    assert warnings_of(RunFolder(tmp_path, SETTINGS)) == (None, [])
 
 
 def test_again_empties_the_folder(folder: RunFolder) -> None:
     folder.save(state(1))
+    folder.save(state(2))
     folder.write_logs(state(1))
-    folder.claim(again=True)
-    assert sorted(p.name for p in folder.path.iterdir()) == [storage.SETTINGS]
-
-
-def test_damaged_settings_say_which_file(folder: RunFolder) -> None:
-    (folder.path / storage.SETTINGS).write_text("{", encoding="utf-8")
-    with pytest.raises(RunError, match=r"settings\.json cannot be read"):
-        folder.claim()
+    storage.write_json(folder.path / storage.RESULT, {})
+    (folder.path / "seed-0-best").mkdir()
+    (folder.path / "seed-0-best" / "config.json").touch()
+    folder.make(empty=True)
+    assert not list(folder.path.iterdir())
 
 
 def test_a_full_disk_is_said_and_loses_nothing(
@@ -153,12 +215,22 @@ def test_a_full_disk_is_said_and_loses_nothing(
     assert not list(folder.path.glob("*.part"))
 
 
-def test_a_full_disk_while_logging_is_said(
-    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (folder.path / "seed-0.jsonl").mkdir()  # whatever keeps a log from being written
+def test_a_log_that_cannot_be_written_is_said(folder: RunFolder) -> None:
+    (folder.path / "seed-0.jsonl").mkdir()
     with pytest.raises(RunError, match=r"cannot write .*seed-0\.jsonl"):
         folder.append_logs(state(1))
+
+
+def test_a_folder_that_became_read_only_is_said(
+    folder: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object, **options: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(storage, "open", refuse, raising=False)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(RunError, match="Read-only file system"):
+        folder.save(state(1))
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..storage import RunError, write_bytes
+from ..storage import write_bytes, writing
+from . import content, html, markdown
 
 
 def write_report(found: dict[str, Any], timing: list[dict[str, Any]], out: Path) -> dict[str, Path]:
     """Write both pages; paths by what they are."""
-    from . import content, html, markdown
-
     document = content.build(found, timing)
     folder = out / markdown.FIGURES
-    try:
+    with writing(folder):
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise RunError(f"cannot make {folder}: {error.strerror or error}.") from None
     for figure in document.figures():
         write_bytes(folder / f"{figure.name}.svg", figure.svg)
     pages = {"Report": out / "report.html", "Markdown": out / "report.md"}
