@@ -149,7 +149,8 @@ def _work(connection: Connection, out: Path) -> None:
             run_configuration(settings, out, connection.send)
             settings = connection.recv()
     except (RunError, OSError) as error:
-        connection.send(Event("failed", settings, text=str(error)))
+        with contextlib.suppress(OSError):  # the parent may be gone
+            connection.send(Event("failed", settings, text=str(error)))
 
 
 def _die_with_parent() -> None:
