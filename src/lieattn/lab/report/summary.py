@@ -82,6 +82,12 @@ class Row:
         return self.number("best", self.equivariance_metric)
 
     @property
+    def equivariance_float32(self) -> Number:
+        """The same, without flips, with the geometry in float32 too."""
+        seeds = self.result["seeds"]
+        return Number.of([seed["best"]["float32"]["equivariance_without_flips"] for seed in seeds])
+
+    @property
     def equivariance_metric(self) -> str:
         return "equivariance" if self.model == "A" else "equivariance_without_flips"
 
