@@ -9,7 +9,7 @@ from ..protocols import MODELS, PROTOCOLS
 from ..sequences import LENGTH
 from . import charts, pictures
 from .document import Section, Table
-from .summary import Comparison, Number, Row, comparisons, times
+from .summary import Comparison, Number, comparisons, times
 
 HOW_TO_READ = (
     "**Pose error** is `|log(ĝ⁻¹ g*)|²` in physical coordinates, mean ± sample deviation over "
@@ -112,53 +112,50 @@ def _protocol(name: str, groups: list[Comparison]) -> Section:
 
 
 def _group(comparison: Comparison) -> Section:
-    parts: list[Any] = [_metrics(comparison), charts.errors(comparison)]
+    parts: list[Any] = [_accuracy(comparison), _equivariance(comparison)]
+    parts.append(charts.errors(comparison))
     if all(row.result["examples"] for row in comparison.rows.values()):
         parts.append(pictures.sequences(comparison))
         parts.append(pictures.attention(comparison))
     return Section(f"{comparison.title}, {comparison.protocol}", parts)
 
 
-def _metrics(comparison: Comparison) -> Table:
-    header = [
-        "",
-        "pose error",
-        "best epochs",
-        "last iterate",
-        "paper",
-        "flanking",
-        "paper",
-        "equivariance, no flips",
-        "float32 throughout",
-        "with flips",
-        "paper",
-        "flips",
-        "off chart",
-        "parameters",
-        "of the score",
-    ]
-    return Table(header, [_metrics_row(row) for row in comparison.rows.values()])
+def _accuracy(comparison: Comparison) -> Table:
+    header = "|pose error|best epochs|last iterate|paper|flanking|paper|parameters|of the score"
+    rows = []
+    for row in comparison.rows.values():
+        printed = row.printed
+        rows.append(
+            [
+                row.model,
+                str(row.number("best", "pose_error")),
+                ", ".join(str(seed["best_epoch"]) for seed in row.result["seeds"]),
+                str(row.number("last", "pose_error")),
+                str(Number(printed.pose_error, printed.pose_spread)) if printed else "",
+                str(row.number("best", "flanking")),
+                f"{printed.flanking:.3f}" if printed else "",
+                f"{row.parameters['total']:,}",
+                f"{row.parameters['score']:,}" if row.parameters["score"] else "",
+            ]
+        )
+    return Table(header.split("|"), rows)
 
 
-def _metrics_row(row: Row) -> list[str]:
-    printed = row.printed
-    return [
-        row.model,
-        str(row.number("best", "pose_error")),
-        ", ".join(str(seed["best_epoch"]) for seed in row.result["seeds"]),
-        str(row.number("last", "pose_error")),
-        str(Number(printed.pose_error, printed.pose_spread)) if printed else "",
-        str(row.number("best", "flanking")),
-        f"{printed.flanking:.3f}" if printed else "",
-        row.number("best", "equivariance_without_flips").short(),
-        row.equivariance_float32.short(),
-        row.number("best", "equivariance").short(),
-        f"{printed.equivariance:.1e}" if printed else "",
-        f"{row.total('best', 'flips')} of {row.total('best', 'transforms'):,}",
-        f"{row.total('best', 'fallbacks')}, {row.total('best', 'equivariance_fallbacks')}",
-        f"{row.parameters['total']:,}",
-        f"{row.parameters['score']:,}" if row.parameters["score"] else "",
+def _equivariance(comparison: Comparison) -> Table:
+    header = "|equivariance error|float32 throughout|with flips|paper|flips|off chart"
+    rows = [
+        [
+            row.model,
+            row.number("best", "equivariance_without_flips").short(),
+            row.equivariance_float32.short(),
+            row.number("best", "equivariance").short(),
+            f"{row.printed.equivariance:.1e}" if row.printed else "",
+            f"{row.total('best', 'flips'):,} of {row.total('best', 'transforms'):,}",
+            f"{row.total('best', 'fallbacks')}, {row.total('best', 'equivariance_fallbacks')}",
+        ]
+        for row in comparison.rows.values()
     ]
+    return Table(header.split("|"), rows)
 
 
 def _times(timing: list[dict[str, Any]]) -> Table:
