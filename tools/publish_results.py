@@ -23,8 +23,9 @@ ROOT = Path(__file__).parents[1]
 DOCS, FRONT = ROOT / "docs" / "experiments", ROOT / "README.md"
 MARKS = ("<!-- results -->", "<!-- end of results -->")
 NOTE = (
-    f"The numbers are in [{RESULTS}]({RESULTS}). `lieattn reproduce --full --group all` and `lieattn "
-    "reproduce --full --protocol improved`, with `--group` for others than the paper's, make them; "
+    f"The numbers are in [{RESULTS}]({RESULTS}). `lieattn reproduce --full --group all` and "
+    "`lieattn reproduce --full --protocol improved`, with `--group` for others than the paper's, "
+    "make them; "
     "`python tools/publish_results.py runs/full` makes this page."
 )
 
