@@ -11,7 +11,7 @@ def main() -> None:
         from .lab.commands import app
 
         app()
-    except ModuleNotFoundError as missing:
+    except ImportError as missing:
         if missing.name is None or missing.name.startswith("lieattn"):
             raise
         print(
