@@ -161,7 +161,10 @@ def test_ctrl_c_says_how_to_go_on(wait: float, tmp_path: Path) -> None:
     process.stdout.readline()  # it has begun
     time.sleep(wait)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to the workers too
-    _, errors = process.communicate(timeout=60)
+    try:
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert errors == "lieattn: stopped. The same command goes on from here.\n"
 

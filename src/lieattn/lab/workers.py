@@ -98,13 +98,23 @@ def _start(out: Path) -> tuple[Any, Any]:
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, out), daemon=True)
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # inherited by the child
-    try:
+    with _interrupts_held_back():  # which the child inherits and keeps
         process.start()
-    finally:
-        signal.signal(signal.SIGINT, before)
     theirs.close()
     return mine, process
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Ctrl-C waits until the end: blocked, not ignored, so that it is not lost."""
+    if not hasattr(signal, "pthread_sigmask"):  # not a POSIX system
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _send(connection: Any, process: Any, settings: Settings | None) -> None:
