@@ -156,6 +156,8 @@ def test_ctrl_c_says_how_to_go_on(wait: float, tmp_path: Path) -> None:
         text=True,
         env=ENVIRONMENT,
         start_new_session=True,
+        # A test run in the background has Ctrl-C ignored, and would hand that down.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdout is not None
     process.stdout.readline()  # it has begun

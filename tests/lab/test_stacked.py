@@ -90,6 +90,8 @@ def test_training_equals_a_plain_loop_over_the_users_model(model: str) -> None:
     assert torch.allclose(ours.delta, theirs.delta, atol=1e-4)
 
 
+# Dynamo looks at the gradient of every input, and hidden states are no leaves.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize("model", MODELS)
 def test_compiled_training_equals_uncompiled(model: str) -> None:
     tiny = {**TINY, "epochs": 1}
@@ -129,6 +131,7 @@ def test_other_scores_are_refused() -> None:
         StackedNetwork(model, compiled=False)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 def test_compiled_training_resumes_bit_for_bit(tmp_path: Path) -> None:
     settings = Settings("SE2", "A", "paper", seeds=(0, 1), **{**TINY, "compiled": True})
     whole = Trainer(settings)
