@@ -38,7 +38,7 @@ def main() -> None:
             "configurations"
         ].keys() or any(r["settings"]["epochs"] < 200 for r in found["configurations"].values()):
             sys.exit(f"{sys.argv[1]} does not hold full runs of all groups and models.")
-        write_json(DOCS / RESULTS, found)
+        write_json(DOCS / RESULTS, found, indent=None)
         write_json(DOCS / TIMING, timing)
     figures = DOCS / markdown.FIGURES
     shutil.rmtree(figures, ignore_errors=True)

@@ -72,7 +72,7 @@ def geodesic_loss(
         predicted, target = _real(group, mask, predicted, target)
         w, valid = group.relation(predicted, target, chart)
         square = _weighted(group, w, weights, physical)
-        return _mean(torch.where(valid, square, _chordal(group, predicted, target)), mask)
+        return _mean(torch.where(valid, square, squared_chord(group, predicted, target)), mask)
 
 
 def chordal_loss(
@@ -85,7 +85,7 @@ def chordal_loss(
     _require_poses(group, predicted, target)
     with island(predicted):
         predicted, target = _real(group, mask, predicted, target)
-        return _mean(_chordal(group, predicted, target), mask)
+        return _mean(squared_chord(group, predicted, target), mask)
 
 
 def gap_loss(logits: Tensor, target: Tensor, mask: Tensor | None = None) -> Tensor:
@@ -146,7 +146,8 @@ def _weighted(group: Group, w: Tensor, weights: Tensor | None, physical: bool) -
     return squares.sum(-1) if weights is None else (squares * weights.to(squares)).sum(-1)
 
 
-def _chordal(group: Group, predicted: Tensor, target: Tensor) -> Tensor:
+def squared_chord(group: Group, predicted: Tensor, target: Tensor) -> Tensor:
+    r"""$\|\hat g^{-1} g^* - I\|_F^2$ of each pair, `[...]`."""
     relative = group.relative(predicted, target)
     eye = torch.eye(group.matrix_size, dtype=relative.dtype, device=relative.device)
     return (relative - eye).square().sum((-2, -1))

@@ -182,7 +182,7 @@ def test_a_model_that_diverged_does_not_take_the_report_along() -> None:
     broken = result("SE2", "A", seeds=1)
     broken["seeds"][0]["best"]["pose_error"] = None
     broken["seeds"][0]["best"]["equivariance_without_flips"] = None
-    broken["seeds"][0]["curve"]["validation_pose_error"] = [None]
+    broken["seeds"][0]["curve"] = [None]
     found = gather({"paper/SE2/A": broken, "paper/SE2/G": result("SE2", "G", seeds=1)})
     page = html.render(content.build(found, []))
     assert "none" in page

@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 
 from ..completion import CompletionModel
 from ..groups import Group
+from ..losses import squared_chord
 from .sequences import SequenceSet, random_frames
 
 TRANSFORMS = 10
@@ -27,9 +28,8 @@ def pose_errors(group: Group, predicted: Tensor, truth: Tensor) -> tuple[Tensor,
     error = group.to_physical(w).square().sum(-1)
     if valid.all():
         return error, 0
-    eye = group.identity(dtype=torch.float64)
-    frobenius = (group.relative(predicted, truth) - eye).square().sum((-2, -1))
-    return torch.where(valid, error, frobenius), int((~valid).sum())
+    error = torch.where(valid, error, squared_chord(group, predicted, truth))
+    return error, int((~valid).sum())
 
 
 def flanking(probabilities: Tensor, beside: Tensor) -> float:

@@ -31,7 +31,16 @@ from .workers import Event, exclusive, run_all
 PAPER_GROUPS = ("SE2", "SO3", "Aff2")
 OTHER_GROUPS = ("SO2", "SE3", "Aff3")
 RESULTS, LOCK = "results.json", ".lock"
-NEEDED = {"settings", "protocol", "made_with", "parameters", "blocks", "seeds", "examples"}
+NEEDED = {
+    "settings",
+    "protocol",
+    "made_with",
+    "parameters",
+    "rejected_steps",
+    "blocks",
+    "seeds",
+    "examples",
+}
 CLOCK = 10.0  # seconds between notes of the time
 QUICK_EPOCHS = 20
 WORTH_COMPILING = 5000  # steps; compiling a configuration takes as long as it saves in 3,000
@@ -146,7 +155,7 @@ def run(asked: Request, out: Path, console: Console, *, jobs: int, again: bool) 
             _announce(plan, missing, console)
             follow(clocked(run_all(missing, out, jobs), asked, out, jobs), missing, console)
         found = collect(out)
-        write_json(out / RESULTS, found)
+        write_json(out / RESULTS, found, indent=None)
         paths = write_report(found, sessions(out), out)
     print_tables(found, console)
     if not missing:

@@ -13,13 +13,12 @@ from ..completion import CompletionModel
 from ..groups import get_group
 from ..scores import NormScore
 from .metrics import evaluate
-from .protocols import PROTOCOLS
 from .sequences import SequenceSet
 from .training import Trainer, data, generator
 
 ITERATES = ("best", "last")
 EXAMPLES = 2
-DIGITS = 6  # significant, of what is drawn and not compared
+DIGITS = 4  # significant, of what is drawn and not compared
 
 
 def result_of(trainer: Trainer) -> dict[str, Any]:
@@ -66,7 +65,7 @@ def _seed_result(trainer: Trainer, i: int, sets: SequenceSet) -> dict[str, Any]:
             trainer.model(i, iterate),
             sets,
             generator("transforms", seed),
-            PROTOCOLS[settings.protocol].flanks,
+            trainer.protocol.flanks,
         )
         for iterate in ITERATES
     }
@@ -74,10 +73,7 @@ def _seed_result(trainer: Trainer, i: int, sets: SequenceSet) -> dict[str, Any]:
         "seed": seed,
         "best_epoch": state.best_epoch[i],
         **measured,
-        "curve": {
-            key: [_rounded(line[key]) for line in history]
-            for key in ("train_loss", "validation_pose_error")
-        },
+        "curve": [_rounded(line["validation_pose_error"]) for line in history],
         "weights": learned_weights(trainer.model(i, "best")),
     }
 
@@ -104,7 +100,6 @@ def _examples(model: CompletionModel, sets: SequenceSet, flanks: str) -> list[di
                 "poses": _as_list(poses),
                 "missing": _as_list(sets.missing[i]),
                 "predicted": _as_list(done.pose),
-                "probabilities": _as_list(done.probabilities),
                 "attention": _as_list(attention_maps(model, poses)),
             }
         )
@@ -145,8 +140,7 @@ def _vector_hook(maps: list[Tensor], heads: int) -> Any:
 
 
 def _as_list(x: Tensor) -> Any:
-    values = x.tolist()
-    return _round_all(values)
+    return _round_all(x.tolist())
 
 
 def _round_all(values: Any) -> Any:

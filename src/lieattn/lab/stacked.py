@@ -14,12 +14,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu, softplus
+from torch.nn.functional import gelu
 
 from ..baselines import VectorCompletionModel
 from ..completion import CompletionModel
 from ..scores import MLPScore, NormScore, Score
-from ..scores.base import FLOOR
 from .sequences import LENGTH
 
 ALIGNMENT = 16  # floats: rows and parameters start on cache lines, whatever the number of seeds
@@ -76,14 +75,9 @@ class StackedNetwork:
 
     def __init__(self, template: CompletionModel, compiled: bool) -> None:
         self.heads, self.layers = template.config.heads, len(template.transformer.layers)
-        self.parts: list[int] = []
-        if isinstance(template, VectorCompletionModel):
-            layer: Callable[..., Any] = vector_layer
-        else:
-            score = template.transformer.layers[0].attention.score
-            layer = _layer_for(score)
-            self.parts = list(getattr(score, "parts", ()))
-        self.absolute = layer is vector_layer
+        self.absolute = isinstance(template, VectorCompletionModel)
+        self.score = None if self.absolute else template.transformer.layers[0].attention.score
+        layer = vector_layer if self.score is None else _layer_for(self.score)
         self._layer = _maybe_compiled(layer, compiled)
         self._read = _maybe_compiled(read_out, compiled)
 
@@ -95,8 +89,8 @@ class StackedNetwork:
             own = _below(p, f"transformer.layers.{i}.")
             if self.absolute:
                 h = self._layer(h, own, self.heads)
-            elif self.parts:
-                h = self._layer(h, x, self._weights(own), own, self.heads)
+            elif isinstance(self.score, NormScore):
+                h = self._layer(h, x, _weights(self.score, own), own, self.heads)
             else:
                 h = self._layer(h, x, own, self.heads)
         own = {name: x for name, x in p.items() if not name.startswith("transformer.layers.")}
@@ -108,17 +102,19 @@ class StackedNetwork:
         count = x.shape[-1] * x.shape[-2]
         return p["transformer.h0"].unsqueeze(-1).expand(-1, -1, count).contiguous()
 
-    def _weights(self, own: Parameters) -> Tensor:
-        """`-lambda / tau` of every coordinate, `[S, H, C]`."""
-        tau = softplus(own["attention.score.raw_tau"]) + FLOOR
-        weights = (softplus(own["attention.score.raw_lambda"]) + FLOOR) / -tau.unsqueeze(-1)
-        return weights.repeat_interleave(torch.tensor(self.parts), -1, output_size=sum(self.parts))
+
+def _weights(score: NormScore, own: Parameters) -> Tensor:
+    """`-lambda / tau` of every coordinate, `[S, H, C]`."""
+    tau = score.keep_positive(own["attention.score.raw_tau"])
+    weights = score.keep_positive(own["attention.score.raw_lambda"]) / -tau.unsqueeze(-1)
+    sizes = torch.tensor(score.parts)
+    return weights.repeat_interleave(sizes, -1, output_size=score.coordinates)
 
 
 def _layer_for(score: Score) -> Callable[..., Tensor]:
     if isinstance(score, MLPScore):
         return mlp_layer
-    if isinstance(score, NormScore) and score.positive == "softplus":
+    if isinstance(score, NormScore):
         return norm_layer
     raise TypeError(f"scores norm and mlp can be stacked, got {score}.")
 

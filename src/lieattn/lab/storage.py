@@ -64,9 +64,9 @@ def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
             raise
 
 
-def write_json(path: Path, value: Any) -> None:
-    """JSON with sorted keys: equal values are equal files."""
-    text = json.dumps(value, indent=1, sort_keys=True, allow_nan=False)
+def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
+    """JSON with sorted keys: equal values are equal files. Without indent it is one line."""
+    text = json.dumps(value, indent=indent, sort_keys=True, allow_nan=False)
     write_bytes(path, (text + "\n").encode())
 
 

@@ -61,7 +61,7 @@ def run_configuration(settings: Settings, out: Path, send: Any) -> None:
             best = folder.path / f"seed-{seed}-best"
             with writing(best):
                 trainer.model(i, "best").save_pretrained(best)
-        write_json(folder.path / RESULT, result_of(trainer))
+        write_json(folder.path / RESULT, result_of(trainer), indent=None)
         send(Event("finished", settings, settings.epochs))
 
 

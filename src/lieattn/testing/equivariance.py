@@ -11,6 +11,7 @@ from torch import Generator, Tensor, nn
 
 from .._modes import evaluating
 from ..groups import Group
+from ..losses import squared_chord
 
 FLOOR = {"SO": 1e-13, "SE": 1e-11, "Sim": 1e-10, "Aff": 1e-10, "other": 1e-9}
 """Squared algebra norm that rounding to float32 may cause, for poses of order 1. A relative pose is
@@ -175,9 +176,7 @@ def _hint(poses: Tensor, error: float) -> str:
 
 def _squared_distance(group: Group, a: Tensor, b: Tensor) -> float:
     w, valid = group.relation(a, b)
-    eye = torch.eye(group.matrix_size, dtype=a.dtype, device=a.device)
-    frobenius = (group.relative(a, b) - eye).square().sum((-2, -1))
-    return torch.where(valid, w.square().sum(-1), frobenius).mean().item()
+    return torch.where(valid, w.square().sum(-1), squared_chord(group, a, b)).mean().item()
 
 
 def _poses_of(output: Any, group: Group) -> Tensor:

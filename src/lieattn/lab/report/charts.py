@@ -97,7 +97,7 @@ def _draw_curves(groups: list[Comparison]) -> bytes:
         axes = _panels(figure, len(groups))
         for axis, comparison in zip(axes, groups, strict=True):
             for model, row in comparison.rows.items():
-                seeds = [seed["curve"]["validation_pose_error"] for seed in row.result["seeds"]]
+                seeds = [seed["curve"] for seed in row.result["seeds"]]
                 values = np.array(seeds, dtype=float)
                 epochs = np.arange(1, values.shape[1] + 1)
                 colour = COLOURS[model]

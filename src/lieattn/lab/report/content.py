@@ -19,11 +19,10 @@ HOW_TO_READ = (
     "is `|log((a ĝ)⁻¹ ĝ(a S))|²` over ten random `a` a set; `a S` is rounded to float32 once. "
     "Relative poses are taken in float64, as models do with poses in float64, and the network is "
     "float32; learned weights of 100 multiply rounding, so the error of float32 throughout stands "
-    "beside it. The "
-    "two flanks are trained to tie, so rounding may flip the arg max when a set moves, and the "
-    "answer then jumps by about the pose error: flips are counted, and the mean is given with and "
-    "without them. **Off chart** counts answers, and answers of moved sets, without a logarithm: "
-    "those enter by their squared Frobenius distance."
+    "beside it. The two flanks are trained to tie, so rounding may flip the arg max when a set "
+    "moves, and the answer then jumps by about the pose error: flips are counted, and the mean is "
+    "given with and without them. **Off chart** counts answers, and answers of moved sets, without "
+    "a logarithm: those enter by their squared Frobenius distance."
 )
 COMPARABLE = (
     "The paper does not say how long its steps are. Ours have translations N(0, I/4), so errors "
@@ -61,9 +60,11 @@ def _made_with(found: dict[str, Any]) -> str:
         for result in found["configurations"].values()
         for name, version in result["made_with"].items()
     }
+    rejected = sum(result["rejected_steps"] for result in found["configurations"].values())
     return (
         f"Made by `lieattn reproduce`, {', '.join(sorted(versions))}, CPU. "
-        f"Runs: {'; '.join(sorted(sizes))}."
+        f"Runs: {'; '.join(sorted(sizes))}. Steps that would have left the chart, and were drawn "
+        f"again: {rejected}."
     )
 
 
