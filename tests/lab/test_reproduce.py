@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from lieattn.lab import reproduce
+from lieattn.lab import reproduce, workers
 from lieattn.lab.reproduce import Request, request
 from lieattn.lab.storage import RunError
 from lieattn.lab.workers import Event, run_all
@@ -169,6 +169,19 @@ def test_ctrl_c_says_how_to_go_on(wait: float, tmp_path: Path) -> None:
         process.kill()
     assert process.returncode == 130
     assert errors == "lieattn: stopped. The same command goes on from here.\n"
+
+
+def test_a_worker_never_hears_ctrl_c_itself(tmp_path: Path) -> None:
+    if not Path("/proc/self/status").exists():
+        pytest.skip("needs /proc")
+    connection, process = workers._start(tmp_path)
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+    finally:
+        process.kill()
+        connection.close()
+    blocked = int(status.split("SigBlk:")[1].split()[0], base=16)
+    assert blocked & 1 << (signal.SIGINT - 1)
 
 
 def test_two_at_once_in_one_folder_are_kept_apart(tmp_path: Path) -> None:

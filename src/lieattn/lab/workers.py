@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, Literal
@@ -96,6 +97,9 @@ def run_all(plan: list[Settings], out: Path, jobs: int) -> Iterator[Event]:
 def _start(out: Path) -> tuple[Any, Any]:
     """A worker, and the connection to it. Ctrl-C is the parent's to hear, from the first moment."""
     context = multiprocessing.get_context("spawn")
+    if os.name == "posix":
+        # Its helper process lets signals through again when it is started: not in the middle.
+        resource_tracker.ensure_running()
     mine, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, out), daemon=True)
     with _interrupts_held_back():  # which the child inherits and keeps
