@@ -1,0 +1,264 @@
+// sum_j a_ij v_j, sum_j a_ij w_ij and the normaliser of the weights, tile by tile.
+#pragma once
+
+#include "inputs.h"
+
+namespace lieattn {
+
+constexpr int64_t KEY_TILE = 256;
+constexpr int64_t WEIGHTS_BYTES = 1 << 18;  // of the weights of a tile: they stay in the cache
+
+inline int64_t query_tile(int64_t heads) {
+    int64_t rows = WEIGHTS_BYTES / (4 * KEY_TILE * heads) / ROWS * ROWS;
+    return rows < ROWS ? ROWS : rows > 32 ? 32 : rows;
+}
+
+template <class G>
+class Forward {
+   public:
+    Forward(const LieattnProblem& p, Packed<G>& packed, float* out, float* coords,
+            float* normaliser)
+        : p_(p),
+          packed_(packed),
+          terms_(p),
+          limits_(p.margin),
+          out_(out),
+          coords_(coords),
+          normaliser_(normaliser),
+          careful_(p.bias || packed.negative_weights()),
+          rows_(query_tile(p.heads)),
+          columns_(padded(p.width, LANES)) {}
+
+    void run(int64_t threads) {
+        const int64_t blocks = (p_.queries + rows_ - 1) / rows_;
+        std::vector<std::unique_ptr<Scratch>> scratch(threads);
+        parallel(p_.batch * blocks, threads, [&](int64_t item, int64_t thread) {
+            if (!scratch[thread]) scratch[thread].reset(new Scratch(*this));
+            block(*scratch[thread], item / blocks, item % blocks * rows_);
+        });
+    }
+
+   private:
+    struct Scratch {
+        explicit Scratch(const Forward& f)
+            : p(f.p_.heads * f.rows_ * KEY_TILE),
+              mixed(f.p_.heads * f.rows_ * f.columns_),
+              pooled(f.p_.heads * f.rows_ * G::D * LANES),
+              total(f.p_.heads * f.rows_ * LANES),
+              top(f.p_.heads * f.rows_),
+              scale(f.p_.heads * f.rows_),
+              values(f.columns_ == f.p_.width ? 0 : KEY_TILE * f.columns_),
+              w(G::D * KEY_TILE),
+              norms(G::K * KEY_TILE),
+              logits(KEY_TILE) {}
+        Buffer p;       // [H, rows, KEY_TILE] weights of the tile, not yet normalised
+        Buffer mixed;   // [H, rows, columns]
+        Buffer pooled;  // [H, rows, D, LANES]
+        Buffer total;   // [H, rows, LANES] sums of weights
+        Buffer top;     // [H, rows] largest logit so far
+        Buffer scale;   // [H, rows] what a larger one makes of earlier sums
+        Buffer values;  // [KEY_TILE, columns] values filled up with zeros
+        Buffer w, norms, logits;
+    };
+
+    // Logits are not above zero unless there is a bias or a negative weight, and mostly not far
+    // below it for a row's best key. Then weights are 2^logit as they are, without a maximum; where
+    // a row's sum turns out to be too small for that, the block is done again, with it.
+    void block(Scratch& s, int64_t b, int64_t first) {
+        if (!careful_.load(std::memory_order_relaxed)) {
+            if (attempt<false>(s, b, first)) return;
+            careful_.store(true, std::memory_order_relaxed);
+        }
+        attempt<true>(s, b, first);
+    }
+
+    template <bool CAREFUL>
+    bool attempt(Scratch& s, int64_t b, int64_t first) {
+        const int64_t rows = p_.queries - first < rows_ ? p_.queries - first : rows_;
+        const int64_t cells = p_.heads * rows_;
+        memset(s.mixed, 0, cells * columns_ * sizeof(float));
+        memset(s.pooled, 0, cells * G::D * LANES * sizeof(float));
+        memset(s.total, 0, cells * LANES * sizeof(float));
+        // Rows past the last query have no weights.
+        if (rows < rows_) memset(s.p, 0, cells * KEY_TILE * sizeof(float));
+        for (int64_t c = 0; c < cells; c++) s.top[c] = CAREFUL ? -INFINITE : 0;
+        for (int64_t start = 0; start < p_.keys; start += KEY_TILE) {
+            const int64_t n = p_.keys - start < KEY_TILE ? p_.keys - start : KEY_TILE;
+            for (int64_t r = 0; r < rows; r++) row<CAREFUL>(s, b, first + r, r, start, n);
+            mix<CAREFUL>(s, b, rows, start, n);
+        }
+        return finish<CAREFUL>(s, b, first, rows);
+    }
+
+    // The weights of one query on a tile of keys, and the coordinates they pool.
+    template <bool CAREFUL>
+    void row(Scratch& s, int64_t b, int64_t i, int64_t r, int64_t start, int64_t n) {
+        const int64_t lanes = padded(n, LANES);
+        const bool check = G::ALWAYS_CHECKED || p_.margin > 0;
+        if (check)
+            relate<true>(s, b, i, start, lanes);
+        else
+            relate<false>(s, b, i, start, lanes);
+        const bool diagonal = p_.exclude_self && i >= start && i < start + lanes;
+        // Lanes that do not count get an infinite norm.
+        for (int64_t v = n; v < lanes; v++) s.norms[v] = INFINITE;
+        if (diagonal) s.norms[i - start] = INFINITE;
+        const bool clean = !terms_.some() && packed_.all_allowed(b);
+        for (int64_t h = 0; h < p_.heads; h++) {
+            const int64_t cell = h * rows_ + r;
+            if (!CAREFUL && clean) {
+                pool<true>(s, cell, packed_.weights(h), lanes);
+                if (diagonal) s.p[cell * KEY_TILE + i - start] = 0;
+                continue;
+            }
+            vf peak = logits(s.norms, packed_.allowed(b, start), packed_.weights(h), s.logits, lanes);
+            if (terms_.some()) peak = restrict(s.logits, b, h, i, start, lanes);
+            s.scale[cell] = 1;
+            if (CAREFUL && !raise(s, cell, largest(peak)))
+                memset(s.p + cell * KEY_TILE, 0, lanes * sizeof(float));
+            else
+                pool<false>(s, cell, packed_.weights(h), lanes);
+        }
+    }
+
+    template <bool CHECK>
+    __attribute__((noinline)) void relate(Scratch& s, int64_t b, int64_t i, int64_t start,
+                                          int64_t lanes) {
+        // Plain pointers: a store may change no pointer that the loop would have to read again.
+        float *const out = s.w, *const squares = s.norms;
+        const float *const q = packed_.query(b, i), *const keys = packed_.keys(b, start);
+        const int64_t stride = packed_.stride();
+        const typename G::Limits limits = limits_;
+        for (int64_t v = 0; v < lanes; v += LANES) {
+            vf w[G::D], norms[G::K];
+            typename G::State state;
+            vi valid = G::template log<CHECK, false>(q, keys + v, stride, limits, w, state);
+            if (CHECK)
+                for (int d = 0; d < G::D; d++) w[d] = select(valid, w[d], vf{});
+            squared_norms<G>(w, norms);
+            if (CHECK) norms[0] = select(valid, norms[0], splat(NAN));  // no head attends to it
+            for (int d = 0; d < G::D; d++) store(out + d * KEY_TILE + v, w[d]);
+            for (int k = 0; k < G::K; k++) store(squares + k * KEY_TILE + v, norms[k]);
+        }
+    }
+
+    // The new largest logit of a row; false while there is none.
+    bool raise(Scratch& s, int64_t cell, float peak) {
+        const float before = s.top[cell], now = peak > before ? peak : before;
+        s.top[cell] = now;
+        if (now == -INFINITE) return false;
+        if (before != now) s.scale[cell] = exp2(splat(before - now))[0];
+        return true;
+    }
+
+    // CLEAN: all pairs count, so that weights below 2^-126 may be rounded up to it.
+    template <bool CLEAN>
+    __attribute__((noinline)) void pool(Scratch& s, int64_t cell, const float* weights,
+                                        int64_t lanes) {
+        float* const weight = s.p + cell * KEY_TILE;
+        float* const sums = s.pooled + cell * G::D * LANES;
+        float* const totals = s.total + cell * LANES;
+        const float *const w = s.w, *const norms = s.norms, *const logits = s.logits;
+        const float scale = CLEAN ? 1 : s.scale[cell], top = s.top[cell];
+        vf total = scale * load(totals), pooled[G::D], factor[G::K];
+        for (int d = 0; d < G::D; d++) pooled[d] = scale * load(sums + d * LANES);
+        for (int k = 0; k < G::K; k++) factor[k] = splat(-weights[k]);
+        for (int64_t v = 0; v < lanes; v += LANES) {
+            vf a;
+            if (CLEAN) {
+                vf x = load(norms + v) * factor[0];
+                for (int k = 1; k < G::K; k++) x = fma(load(norms + k * KEY_TILE + v), factor[k], x);
+                a = exp2_clamped(x);
+            } else {
+                a = exp2(load(logits + v) - top);
+            }
+            store(weight + v, a);
+            total += a;
+            for (int d = 0; d < G::D; d++) pooled[d] = fma(a, load(w + d * KEY_TILE + v), pooled[d]);
+        }
+        store(totals, total);
+        for (int d = 0; d < G::D; d++) store(sums + d * LANES, pooled[d]);
+    }
+
+    // -|w|^2 in the norm of a head, -infinity for keys that are not allowed; and the largest.
+    LIEATTN_INLINE vf logits(const float* norms, const float* allowed, const float* weights,
+                             float* out, int64_t lanes) {
+        float weight[G::K];
+        memcpy(weight, weights, sizeof weight);
+        vf peak = splat(-INFINITE);
+        for (int64_t v = 0; v < lanes; v += LANES) {
+            vf x = load(allowed + v);
+            for (int k = 0; k < G::K; k++) x = fma(load(norms + k * KEY_TILE + v), -weight[k], x);
+            store(out + v, x);
+            peak = max(x, peak);
+        }
+        return peak;
+    }
+
+    // Masks and biases of pairs.
+    vf restrict(float* logits, int64_t b, int64_t h, int64_t i, int64_t start, int64_t lanes) {
+        vf peak = splat(-INFINITE);
+        for (int64_t v = 0; v < lanes; v += LANES) {
+            vf x = terms_.apply(load(logits + v), b, h, i, start + v);
+            store(logits + v, x);
+            peak = max(x, peak);
+        }
+        return peak;
+    }
+
+    template <bool CAREFUL>
+    void mix(Scratch& s, int64_t b, int64_t rows, int64_t start, int64_t n) {
+        for (int64_t h = 0; h < p_.heads; h++) {
+            const float* values = p_.values + ((b * p_.heads + h) * p_.keys + start) * p_.width;
+            if (columns_ != p_.width) {
+                for (int64_t j = 0; j < n; j++) {
+                    float* to = s.values + j * columns_;
+                    memcpy(to, values + j * p_.width, p_.width * sizeof(float));
+                    memset(to + p_.width, 0, (columns_ - p_.width) * sizeof(float));
+                }
+                values = s.values;
+            }
+            for (int64_t r = 0; CAREFUL && r < rows; r++) {
+                const float scale = s.scale[h * rows_ + r];
+                float* mixed = s.mixed + (h * rows_ + r) * columns_;
+                if (scale != 1)
+                    for (int64_t c = 0; c < columns_; c += LANES)
+                        store(mixed + c, scale * load(mixed + c));
+            }
+            add_product(padded(rows, ROWS), columns_, n, s.p + h * rows_ * KEY_TILE, KEY_TILE, 1,
+                        values, columns_, s.mixed + h * rows_ * columns_, columns_);
+        }
+    }
+
+    // False where a sum is so small that rounding to zero may have mattered.
+    template <bool CAREFUL>
+    bool finish(Scratch& s, int64_t b, int64_t first, int64_t rows) {
+        for (int64_t h = 0; h < p_.heads; h++)
+            for (int64_t r = 0; r < rows; r++) {
+                const int64_t cell = h * rows_ + r;
+                const int64_t to = (b * p_.heads + h) * p_.queries + first + r;
+                const float total = sum(load(s.total + cell * LANES));
+                if (!CAREFUL && !(total > 0x1p-70f)) return false;
+                const float share = total > 0 ? 1 / total : 0;
+                // Two numbers: one logarithm would round to a hundredth where logits are -1e5.
+                normaliser_[2 * to] = total > 0 ? s.top[cell] : 0;
+                normaliser_[2 * to + 1] = share;
+                const float* mixed = s.mixed + cell * columns_;
+                for (int64_t c = 0; c < p_.width; c++) out_[to * p_.width + c] = share * mixed[c];
+                const float* pooled = s.pooled + cell * G::D * LANES;
+                for (int d = 0; d < G::D; d++)
+                    coords_[to * G::D + d] = share * sum(load(pooled + d * LANES));
+            }
+        return true;
+    }
+
+    const LieattnProblem& p_;
+    Packed<G>& packed_;
+    const PairTerms terms_;
+    const typename G::Limits limits_;
+    float *out_, *coords_, *normaliser_;
+    std::atomic<bool> careful_;
+    const int64_t rows_, columns_;
+};
+
+}  // namespace lieattn

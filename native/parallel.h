@@ -1,0 +1,39 @@
+// Work items handed to threads that live for one call.
+#pragma once
+
+#include <atomic>
+#include <thread>
+#include <vector>
+#include <memory>
+#include <new>
+
+namespace lieattn {
+
+// Calls work(item, thread) for all items; the calling thread takes part.
+template <class Work>
+void parallel(int64_t items, int64_t threads, const Work& work) {
+    if (threads > items) threads = items;
+    std::atomic<int64_t> next{0};
+    auto run = [&](int64_t thread) {
+        for (int64_t item; (item = next.fetch_add(1)) < items;) work(item, thread);
+    };
+    std::vector<std::thread> others;
+    for (int64_t t = 1; t < threads; t++) others.emplace_back(run, t);
+    run(0);
+    for (auto& other : others) other.join();
+}
+
+// Uninitialised floats on a cache line's border.
+class Buffer {
+   public:
+    explicit Buffer(int64_t count) : data_(new (std::align_val_t(64)) float[count > 0 ? count : 1]) {}
+    ~Buffer() { operator delete[](data_, std::align_val_t(64)); }
+    Buffer(const Buffer&) = delete;
+    Buffer& operator=(const Buffer&) = delete;
+    operator float*() { return data_; }
+
+   private:
+    float* data_;
+};
+
+}  // namespace lieattn

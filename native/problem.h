@@ -1,0 +1,44 @@
+// What crosses the border to Python: one struct, mirrored by `ops/native.py`.
+#pragma once
+
+#include <cstdint>
+
+extern "C" {
+
+struct LieattnProblem {
+    int64_t batch, heads, queries, keys, width;  // B, H, Nq, Nk, dv
+    int64_t group;                               // see `attention.h`
+    int64_t exclude_self;
+    int64_t threads;
+    double margin;     // pairs closer to the cut are left out
+    double tolerance;  // weight that may be left out of a row, 0 = none
+    const float* q_poses;  // [B, Nq, m, m]
+    const float* k_poses;  // [B, Nk, m, m]
+    const float* values;   // [B, H, Nk, dv]
+    const float* weights;  // [H, K]
+    const uint8_t* mask;   // 1 = may attend; strides of the batch, head, query, key
+    int64_t mask_strides[4];
+    const float* bias;  // added to the logits
+    int64_t bias_strides[4];
+    int64_t skipped;  // out: tiles that were left out
+};
+
+struct LieattnGradients {
+    const float* out;         // [B, H, Nq, dv], of the forward pass
+    const float* coords;      // [B, H, Nq, D]
+    const float* normaliser;  // [B, H, Nq, 2], largest logit (in log 2) and 1 / sum of weights
+    const float* out_grad;    // [B, H, Nq, dv]
+    const float* coords_grad; // [B, H, Nq, D]
+    float* values_grad;       // [B, H, Nk, dv]
+    float* weights_grad;      // [H, K]
+    float* q_grad;            // [B, Nq, m, m] or null, added to
+    float* k_grad;            // [B, Nk, m, m] or null, added to
+    float* bias_grad;         // [copies, bias] or null, added to; strides of `bias_strides`
+    int64_t bias_copy;        // elements from one thread's copy to the next, 0 = one for all
+};
+
+// 0, or 1 where poses are not what the kernel takes (non-finite, far from a rotation): nothing
+// of the results is to be used then.
+int lieattn_forward(LieattnProblem* problem, float* out, float* coords, float* normaliser);
+int lieattn_backward(LieattnProblem* problem, LieattnGradients* gradients);
+}

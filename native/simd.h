@@ -1,0 +1,216 @@
+// Vectors of floats and of doubles, as wide as the machine the file is compiled for.
+//
+// GCC's vector extensions give arithmetic, comparison and selection on every machine; what they
+// lack (square root, fused multiply-add, the max instruction) is filled in below.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#if defined(__AVX512F__)
+#define LIEATTN_LANES 16
+#elif defined(__AVX2__)
+#define LIEATTN_LANES 8
+#else
+#define LIEATTN_LANES 4
+#endif
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace lieattn {
+
+constexpr int LANES = LIEATTN_LANES;
+
+typedef float vf __attribute__((vector_size(4 * LIEATTN_LANES)));
+typedef int32_t vi __attribute__((vector_size(4 * LIEATTN_LANES)));
+typedef uint8_t vb __attribute__((vector_size(LIEATTN_LANES)));
+typedef double vd __attribute__((vector_size(8 * LIEATTN_LANES)));  // two registers a vector
+typedef int64_t vl __attribute__((vector_size(8 * LIEATTN_LANES)));
+
+#define LIEATTN_INLINE static inline __attribute__((always_inline))
+
+LIEATTN_INLINE vf load(const float* p) {
+    vf x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+LIEATTN_INLINE void store(float* p, vf x) { memcpy(p, &x, sizeof x); }
+
+LIEATTN_INLINE vf splat(float x) { return x - vf{}; }
+
+LIEATTN_INLINE vd widen(vf x) { return __builtin_convertvector(x, vd); }
+
+LIEATTN_INLINE vf narrow(vd x) { return __builtin_convertvector(x, vf); }
+
+// a where the mask is set, else b. A NaN in the lane that is not taken does no harm.
+LIEATTN_INLINE vf select(vi mask, vf a, vf b) { return mask ? a : b; }
+
+LIEATTN_INLINE vd select(vl mask, vd a, vd b) { return mask ? a : b; }
+
+// b where a is NaN.
+LIEATTN_INLINE vf max(vf a, vf b) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    return a > b ? a : b;
+#endif
+}
+
+LIEATTN_INLINE vf abs(vf x) { return (vf)((vi)x & 0x7fffffff); }
+
+// The sign of `of` put on the non-negative x.
+LIEATTN_INLINE vf with_sign(vf x, vf of) {
+    return (vf)((vi)x | ((vi)of & (int32_t)0x80000000));
+}
+
+LIEATTN_INLINE vf sqrt(vf x) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__)
+    return (vf)_mm256_sqrt_ps((__m256)x);
+#elif defined(__SSE2__)
+    return (vf)_mm_sqrt_ps((__m128)x);
+#else
+    for (int l = 0; l < LANES; l++) x[l] = __builtin_sqrtf(x[l]);
+    return x;
+#endif
+}
+
+// a b + c. Fused where the machine can; `fused` below is exact everywhere.
+LIEATTN_INLINE vf fma(vf a, vf b, vf c) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+
+LIEATTN_INLINE vf fma(vf a, float b, vf c) { return fma(a, splat(b), c); }
+
+// What is computed in the forward and again in the backward pass must round alike, or weights come
+// out differently where logits are large. So it is written with the functions below, which leave
+// the compiler no choice of what to fuse.
+
+LIEATTN_INLINE vf fma(float a, vf b, vf c) { return fma(splat(a), b, c); }
+
+template <class A, class C>
+LIEATTN_INLINE vf two(A a, vf b, C c, vf d) {  // a b + c d
+    return fma(a, b, c * d);
+}
+
+template <class A, class C>
+LIEATTN_INLINE vf difference(A a, vf b, C c, vf d) {  // a b - c d
+    return fma(a, b, -(c * d));
+}
+
+template <class A>
+LIEATTN_INLINE vf three(A a, vf b, A c, vf d, A e, vf f) {  // a b + c d + e f
+    return fma(a, b, fma(c, d, e * f));
+}
+
+// a b + c d with one rounding or two at the end, cancellation or not.
+LIEATTN_INLINE vf sum_of_products(vf a, vf b, vf c, vf d) {
+#if defined(__FMA__)
+    vf cd = c * d;
+    return fma(a, b, cd) + fma(c, d, -cd);
+#else
+    return narrow(widen(a) * widen(b) + widen(c) * widen(d));
+#endif
+}
+
+LIEATTN_INLINE float sum(vf x) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)x);
+#else
+    for (int step = LANES / 2; step > 0; step /= 2)
+        for (int l = 0; l < step; l++) x[l] += x[l + step];
+    return x[0];
+#endif
+}
+
+LIEATTN_INLINE float largest(vf x) {
+#if defined(__AVX512F__)
+    return _mm512_reduce_max_ps((__m512)x);
+#else
+    float m = x[0];
+    for (int l = 1; l < LANES; l++) m = x[l] > m ? x[l] : m;
+    return m;
+#endif
+}
+
+LIEATTN_INLINE bool any(vi mask) {
+#if defined(__AVX512F__)
+    return _mm512_movepi32_mask((__m512i)mask) != 0;
+#elif defined(__AVX2__)
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#elif defined(__SSE2__)
+    return _mm_movemask_ps((__m128)mask) != 0;
+#else
+    int32_t some = 0;
+    for (int l = 0; l < LANES; l++) some |= mask[l];
+    return some != 0;
+#endif
+}
+
+// Polynomial with its coefficients given from the constant on, by Horner's rule.
+template <int n>
+LIEATTN_INLINE vf horner(const float (&c)[n], vf x) {
+    vf y = splat(c[n - 1]);
+    for (int i = n - 2; i >= 0; i--) y = fma(y, x, splat(c[i]));
+    return y;
+}
+
+// The same in pairs of coefficients: one operation more, half the latency.
+template <int n>
+LIEATTN_INLINE vf estrin(const float (&c)[n], vf x) {
+    vf square = x * x;
+    int i = n % 2 == 0 ? n - 2 : n - 1;
+    vf y = n % 2 == 0 ? fma(x, c[n - 1], splat(c[n - 2])) : splat(c[n - 1]);
+    for (i -= 2; i >= 0; i -= 2) y = fma(y, square, fma(x, c[i + 1], splat(c[i])));
+    return y;
+}
+
+// Its derivative.
+template <int n>
+LIEATTN_INLINE vf slope(const float (&c)[n], vf x) {
+    vf y = splat((n - 1) * c[n - 1]);
+    for (int i = n - 2; i >= 1; i--) y = fma(y, x, splat(i * c[i]));
+    return y;
+}
+
+constexpr float TINY_EXPONENT = -126.0f;  // of the smallest normal number
+
+// 2^x for |x| < 127.
+LIEATTN_INLINE vf exp2_core(vf x) {
+    const float magic = 12582912.0f;  // 1.5 2^23: adding it rounds to an integer
+    vf shifted = x + magic;
+    vf r = x - (shifted - magic), rr = r * r;
+    vf high = fma(fma(r, 0.15461444699e-3f, splat(0.13400428178e-2f)), r, splat(0.96180566785e-2f));
+    vf low = fma(fma(r, 0.55503272267e-1f, splat(0.24022650922f)), rr,
+                 fma(r, 0.69314720670f, splat(1.0f)));
+    vf y = fma(high, rr * rr, low);
+    return (vf)((vi)y + ((vi)shifted << 23));
+}
+
+// 2^x for x < 127, exactly 0 below 2^-126 and for NaN.
+LIEATTN_INLINE vf exp2(vf x) {
+    vf y = exp2_core(x);
+#if defined(__AVX512F__)
+    __mmask16 keep = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(TINY_EXPONENT), _CMP_GE_OQ);
+    return (vf)_mm512_maskz_mov_ps(keep, (__m512)y);
+#else
+    return (vf)((vi)y & (x >= TINY_EXPONENT));
+#endif
+}
+
+// 2^x for x < 127, not below 2^-126.
+LIEATTN_INLINE vf exp2_clamped(vf x) { return exp2_core(max(x, splat(TINY_EXPONENT))); }
+
+}  // namespace lieattn
