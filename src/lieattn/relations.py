@@ -46,7 +46,7 @@ def relations(
     >>> relations(SE2, poses, poses).coords[0, 1]
     tensor([1., 0., 0.])
     """
-    _require_sets(group, q, k)
+    require_sets(group, q, k)
     with island(q):
         pairs = q[..., :, None, :, :], k[..., None, :, :, :]
         return Relations(*group.relation(*pairs, chart, margin))
@@ -76,7 +76,7 @@ def neighbour_relations(
     tensor([[ True],
             [False]])
     """
-    _require_sets(group, q, k)
+    require_sets(group, q, k)
     require_neighbours(neighbours, q.shape[-3], k.shape[-3])
     m = group.matrix_size
     keys = gather_neighbours(k.flatten(-2), neighbours).unflatten(-1, (m, m))
@@ -94,20 +94,32 @@ def relate(
     neighbours: Tensor | None,
     exclude_self: bool,
     margin: float,
+    first: int = 0,
 ) -> Relations:
-    """Relations of all pairs or of listed ones, with `valid` = may attend."""
+    """Relations of all pairs or of listed ones, with `valid` = may attend.
+
+    With `first` the queries are the tokens from there on, as in a block of a set.
+    """
     if neighbours is None:
         rel = relations(group, q, k, chart, margin=margin)
     else:
         rel = neighbour_relations(group, q, k, neighbours, chart, margin=margin)
-    return without_self(rel, neighbours) if exclude_self else rel
+    return without_self(rel, neighbours, first) if exclude_self else rel
 
 
-def without_self(rel: Relations, neighbours: Tensor | None = None) -> Relations:
+def without_self(rel: Relations, neighbours: Tensor | None = None, first: int = 0) -> Relations:
     """Relations of a set with itself in which no token may attend to itself."""
-    tokens = torch.arange(rel.valid.shape[-2], device=rel.valid.device)
-    keys = tokens if neighbours is None else neighbours
-    return Relations(rel.coords, rel.valid & (keys != tokens[:, None]))
+    queries, keys = rel.valid.shape[-2:]
+    tokens = torch.arange(first, first + queries, device=rel.valid.device)
+    if neighbours is None:
+        neighbours = torch.arange(keys, device=rel.valid.device)
+    return Relations(rel.coords, rel.valid & (neighbours != tokens[:, None]))
+
+
+def divide(group: Group, coords: Tensor, scale: Tensor) -> Tensor:
+    """Coordinates divided by scales `[..., 1, dim]` of their sets; parity stays as it is."""
+    divided = coords[..., : group.dim] / scale.unsqueeze(-2)
+    return torch.cat([divided, coords[..., group.dim :]], dim=-1)
 
 
 def gather_neighbours(x: Tensor, neighbours: Tensor) -> Tensor:
@@ -144,7 +156,8 @@ def require_neighbours(neighbours: Tensor, queries: int, keys: int) -> None:
             )
 
 
-def _require_sets(group: Group, q: Tensor, k: Tensor) -> None:
+def require_sets(group: Group, q: Tensor, k: Tensor) -> None:
+    """Queries and keys are sets of poses of the group, with one batch."""
     if not isinstance(group, Group):
         raise TypeError(f"group must be a Group, got {group!r}. Use get_group(...) for a name.")
     m = group.matrix_size
@@ -164,6 +177,8 @@ def _require_sets(group: Group, q: Tensor, k: Tensor) -> None:
 
 def common_batch(*shapes: torch.Size) -> torch.Size | None:
     """What batch shapes broadcast to, or None."""
+    if all(shape == shapes[0] for shape in shapes):
+        return shapes[0]  # the usual case, ten times as fast
     try:
         return torch.broadcast_shapes(*shapes)
     except RuntimeError:

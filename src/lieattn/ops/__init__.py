@@ -1,5 +1,8 @@
 """The attention operator and its backends."""
 
-from .dispatch import BACKENDS, attend_relations, lie_attention
+from .attention import lie_attention
+from .dispatch import BACKENDS
+from .reference import attend_relations
+from .request import Request
 
-__all__ = ["BACKENDS", "attend_relations", "lie_attention"]
+__all__ = ["BACKENDS", "Request", "attend_relations", "lie_attention"]

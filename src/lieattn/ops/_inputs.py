@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
 
 from ..groups import Group
-from ..relations import common_batch
+from ..relations import common_batch, require_neighbours, require_sets
+
+if TYPE_CHECKING:
+    from .request import Request
+
+
+def require_request(request: Request) -> None:
+    """All tensors of a request fit together."""
+    group, q, k, values = request.group, request.q_poses, request.k_poses, request.values
+    if request.exclude_self:
+        require_square(q, k)
+    require_sets(group, q, k)
+    columns = k.shape[-3]
+    if request.neighbours is not None:
+        require_neighbours(request.neighbours, q.shape[-3], k.shape[-3])
+        columns = request.neighbours.shape[-1]
+    require_values(values, q, k)
+    if isinstance(request.weights, Tensor):
+        require_weights(request.weights, values.shape[-3], group, request.chart)
+    for name, x in (("mask", request.mask), ("bias", request.bias)):
+        if x is not None:
+            shape = *request.batch, values.shape[-3], q.shape[-3], columns
+            require_pairs(name, x, torch.Size(shape))
 
 
 def require_tensors(**arguments: object) -> None:
@@ -23,10 +47,10 @@ def require_values(values: Tensor, q_poses: Tensor, k_poses: Tensor) -> None:
     if not values.is_floating_point():
         raise ValueError(f"values must be floating-point numbers, got {values.dtype}.")
     keys = k_poses.shape[-3]
-    batch = torch.broadcast_shapes(q_poses.shape[:-3], k_poses.shape[:-3])
-    expected = f"[{', '.join(map(str, batch))}{', ' if batch else ''}H, {keys}, dv]"
+    batch = common_batch(q_poses.shape[:-3], k_poses.shape[:-3]) or torch.Size()
     fits = values.dim() >= 3 and values.shape[-2] == keys
     if not fits or common_batch(values.shape[:-3], batch) is None:
+        expected = f"[{', '.join(map(str, batch))}{', ' if batch else ''}H, {keys}, dv]"
         raise ValueError(
             f"values must have shape {expected} (batch, heads, keys, width), got "
             f"{list(values.shape)}; the key poses are {list(k_poses.shape)}."

@@ -2,8 +2,77 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
+
+from .._precision import island
+from ..relations import Relations, gather_neighbours
+from ..scores import weighted_norm_logits
+from . import _inputs
+from .request import Logits, Request
+
+
+def unsupported(request: Request) -> str | None:
+    """Nothing: the reference does what the operator promises."""
+    return None
+
+
+def run(request: Request) -> tuple[Tensor, Tensor]:
+    """The two sums of a request, with all pairs in memory at once."""
+    score = request.weights
+    if isinstance(score, Tensor):
+        parts = [block.dim for block in request.group.chart_blocks(request.chart)]
+        score = partial(weighted_norm_logits, weights=score, parts=parts)
+    neighbours, bias = request.neighbours, request.bias
+    with island(request.q_poses):
+        if request.q_content is not None and request.k_content is not None:
+            content = content_logits(request.q_content, request.k_content, neighbours)
+            bias = content if bias is None else content + bias
+        rel = request.relations()
+        return attend_relations(rel, request.values, score, request.mask, bias, neighbours)
+
+
+def attend_relations(
+    rel: Relations,
+    values: Tensor,
+    score: Logits,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    neighbours: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """`lie_attention` from relations that were computed before, as layers share them.
+
+    `rel.valid` tells the pairs that may attend, before `mask` and `bias`.
+    """
+    with island(rel.coords):
+        logits = score(rel.coords)
+        _inputs.require_logits(logits, rel.coords, values.shape[-3])
+        # Poses so far away that the square of w overflows have no weight.
+        allowed = rel.valid.unsqueeze(-3) & (logits != -torch.inf)
+        batch = torch.broadcast_shapes(logits.shape[:-3], values.shape[:-3])
+        shape = torch.Size((*batch, *logits.shape[-3:]))
+        if mask is not None:
+            _inputs.require_pairs("mask", mask, shape)
+            allowed = allowed & mask
+        if bias is not None:
+            _inputs.require_pairs("bias", bias, shape)
+            allowed = allowed & (bias != -torch.inf)
+            logits = logits + torch.where(allowed, bias, 0).to(logits.dtype)
+        if neighbours is None:
+            return attend(logits, rel.coords, values, allowed)
+        return attend_lists(
+            logits, rel.coords, gather_neighbours(values, neighbours.unsqueeze(-3)), allowed
+        )
+
+
+def content_logits(q: Tensor, k: Tensor, neighbours: Tensor | None = None) -> Tensor:
+    """`q_i . k_j` of `q [..., H, Nq, c]` and `k [..., H, Nk, c]`, `[..., H, Nq, Nk]`."""
+    if neighbours is None:
+        return q @ k.mT
+    listed = gather_neighbours(k, neighbours.unsqueeze(-3))
+    return (q.unsqueeze(-2) @ listed.mT).squeeze(-2)
 
 
 def attend(

@@ -39,6 +39,10 @@ class Score(nn.Module):
     @abstractmethod
     def forward(self, coords: Tensor) -> Tensor: ...
 
+    def block_weights(self) -> Tensor | None:
+        """`[H, K]` if the score is a norm with one weight a block, which every backend knows."""
+        return None
+
     def keep_positive(self, raw: Tensor) -> Tensor:
         """A positive number from an unconstrained one: softplus + 1e-3, or the exponential."""
         if self.positive == "log":
@@ -75,6 +79,14 @@ class WeightedNorm(Score):
     def weights(self) -> Tensor:
         """`lambda / tau`, `[H, parts]`: the score depends on nothing else."""
         return self.keep_positive(self.raw_lambda) / self.keep_positive(self.raw_tau)[:, None]
+
+    def block_weights(self) -> Tensor | None:
+        if type(self).forward is not WeightedNorm.forward:
+            return None  # a subclass that makes something else of its weights
+        blocks = [block.dim for block in self.group.chart_blocks(self.chart)]
+        if len(self.parts) == 1:
+            return self.weights.expand(-1, len(blocks))
+        return self.weights if list(self.parts) == blocks else None
 
     def forward(self, coords: Tensor) -> Tensor:
         return weighted_norm_logits(coords, self.weights, self.parts)

@@ -1,0 +1,83 @@
+"""`lie_attention`, the operator: checks what it is given and hands it to a backend."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from ..groups import Group, get_group
+from ..scores import Score
+from . import _inputs, dispatch
+from .request import Logits, Request
+
+
+def lie_attention(
+    group: Group | str,
+    q_poses: Tensor,
+    k_poses: Tensor,
+    values: Tensor,
+    weights: Tensor | Logits,
+    mask: Tensor | None = None,
+    exclude_self: bool = True,
+    chart: str = "principal",
+    backend: str = "auto",
+    *,
+    bias: Tensor | None = None,
+    neighbours: Tensor | None = None,
+    margin: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    r"""Attention over group elements: `sum_j a_ij v_j` and `sum_j a_ij w_ij`.
+
+    $a_{ij} = \mathrm{softmax}_j(-\|w_{ij}\|_\lambda^2/\tau)$, $w_{ij} = \log(g_i^{-1} g_j)$,
+    Section 4.2. Both results are unchanged when one element moves all poses.
+
+    Args:
+        group: the group of the poses.
+        q_poses: `[..., Nq, m, m]`. The leading dimensions, usually one, are the batch.
+        k_poses: `[..., Nk, m, m]`.
+        values: `[..., H, Nk, dv]`.
+        weights: `lambda / tau`, `[H, K]` with a column for each block of the chart; or a `Score`,
+            or any function from coordinates `[..., Nq, Nk, C]` to logits `[..., H, Nq, Nk]`.
+        mask: boolean, True = may attend, broadcasts to `[..., H, Nq, Nk]`.
+        exclude_self: leave out key i for query i; needs Nq == Nk.
+        chart: "principal" or "polar". Pairs off the chart are not attended to.
+        backend: "auto" (the fastest that can do it), "reference" (all pairs in memory), "tiled"
+            (memory linear in the number of tokens), "native" (CPU) or "triton" (GPU).
+        bias: added to the logits, broadcasts to `[..., H, Nq, Nk]`; -inf masks a pair.
+        neighbours: `[..., Nq, k]`, the keys that each query attends to, filled up with -1. `mask`
+            and `bias` then have k, a place in the list, where they had Nk. A key that is listed
+            twice counts twice.
+        margin: pairs closer to the cut of the chart than this angle are not attended to.
+    Returns:
+        `[..., H, Nq, dv]` and `[..., H, Nq, C]`, C coordinates of the chart. A row with nothing to
+        attend to is zeros, with zero gradient.
+
+    >>> import torch, lieattn as la
+    >>> poses = la.SE2.random(1, 5)
+    >>> values, weights = torch.randn(1, 4, 5, 8), torch.ones(4, 2)
+    >>> out, coords = la.lie_attention(la.SE2, poses, poses, values, weights)
+    >>> out.shape, coords.shape
+    (torch.Size([1, 4, 5, 8]), torch.Size([1, 4, 5, 3]))
+    """
+    dispatch.require_backend(backend)
+    group = get_group(group)
+    _inputs.require_tensors(values=values, mask=mask, bias=bias)
+    if not isinstance(weights, Tensor) and not callable(weights):
+        _inputs.require_tensors(weights=weights)
+    if isinstance(weights, Score):
+        blocks = weights.block_weights()  # which more backends know than a score
+        weights = weights if blocks is None else blocks
+    request = Request(
+        group,
+        q_poses,
+        k_poses,
+        values,
+        weights,
+        mask,
+        bias,
+        exclude_self,
+        chart,
+        neighbours,
+        margin,
+    )
+    _inputs.require_request(request)
+    return dispatch.run(request, backend)

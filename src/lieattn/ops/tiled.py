@@ -1,0 +1,44 @@
+"""A backend for sets of any size: the reference on blocks of queries, in memory linear in N.
+
+Whatever the reference does, blocks of it do: every group, chart, score, dtype and device. Nothing
+of a block is kept for the backward pass, which computes it anew.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from . import reference
+from ._blocks import by_blocks
+from .request import Request
+
+# Pairs that are in memory at once. The backward pass of SE(3) holds about 1 kB for each, which
+# makes a block of tens of MB, and a tensor of it, 128 kB a number, stays in a core's cache. In
+# blocks a quarter as large the calls of torch begin to cost more than what they compute.
+PAIRS = 2**15
+
+
+def unsupported(request: Request) -> str | None:
+    """Nothing: the blocks are the reference's."""
+    return None
+
+
+def rows_of(request: Request) -> int:
+    """Queries of a block, at least one."""
+    return max(1, PAIRS // max(1, request.pairs_of_a_query))
+
+
+def single_block(request: Request) -> bool:
+    """True where one block is all, so that it is the reference.
+
+    While tracing too: a program for sets of any size has no loop over their blocks.
+    """
+    return torch.compiler.is_compiling() or request.queries <= rows_of(request)
+
+
+def run(request: Request) -> tuple[Tensor, Tensor]:
+    """The two sums of a request, block by block."""
+    if single_block(request):
+        return reference.run(request)
+    return by_blocks(reference.run, request, rows_of(request))
