@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from . import attention
+from . import _masks as masks
 from ._precision import island
 from ._reading import readable
 from .config import LieTransformerConfig
 from .groups import Group, _validate
-from .relations import Relations, common_batch
+from .relations import Relations, common_batch, require_neighbours
 
 
 def split_mask(
@@ -22,7 +22,7 @@ def split_mask(
     """
     if mask is None:
         return None, None
-    attention.require_boolean(mask)
+    masks.require_boolean(mask)
     batch, n = poses.shape[:-3], poses.shape[-3]
     if mask.dim() == len(batch) + 2:
         if mask.shape[-2] != n:
@@ -50,7 +50,7 @@ def split_mask(
 
 def checked_poses(group: Group, poses: Tensor, tokens: Tensor | None, check: bool) -> Tensor:
     """Poses with the identity in the place of padding; the others are checked, if asked."""
-    g = poses if tokens is None else attention.without_padding(group, poses, tokens)
+    g = poses if tokens is None else masks.without_padding(group, poses, tokens)
     if check and readable(g):
         _check(group, g.detach().float(), masked=tokens is not None)
     return g
@@ -147,14 +147,35 @@ def restrict(
 ) -> Relations:
     """Relations whose `valid` leaves out what a mask of tokens or of pairs forbids."""
     if pairs is not None:
-        if pairs.shape[-2:] != rel.valid.shape[-2:]:
-            raise ValueError(
-                f"a mask of pairs must have shape {list(rel.valid.shape)}, got {list(pairs.shape)}."
-            )
+        _require_pairs(pairs, rel.valid.shape)
         return Relations(rel.coords, rel.valid & pairs)
     if tokens is None:
         return rel
     # Padding is not asked, and asks nothing either.
     batch, n = tokens.shape[:-1], tokens.shape[-1]
-    keys = attention.pair_mask(tokens, batch, n, neighbours).squeeze(-3)
+    keys = masks.pair_mask(tokens, batch, n, neighbours).squeeze(-3)
     return Relations(rel.coords, rel.valid & keys & tokens[..., None])
+
+
+def pairs_allowed(
+    g: Tensor, tokens: Tensor | None, pairs: Tensor | None, neighbours: Tensor | None
+) -> tuple[Tensor | None, Tensor | None]:
+    """What `restrict` leaves: a mask that broadcasts to `[..., 1, N, N]`, and queries `[..., N]`.
+
+    Two masks where one of all pairs would do: it would be the largest tensor of the model.
+    """
+    batch, n = g.shape[:-3], g.shape[-3]
+    if neighbours is not None:
+        require_neighbours(neighbours, n, n)
+    if pairs is not None:
+        columns = n if neighbours is None else neighbours.shape[-1]
+        _require_pairs(pairs, torch.Size((*batch, n, columns)))
+        return pairs.unsqueeze(-3), None
+    if tokens is None:
+        return None, None
+    return masks.pair_mask(tokens, batch, n, neighbours), tokens
+
+
+def _require_pairs(pairs: Tensor, shape: torch.Size) -> None:
+    if pairs.shape[-2:] != shape[-2:]:
+        raise ValueError(f"a mask of pairs must have shape {list(shape)}, got {list(pairs.shape)}.")

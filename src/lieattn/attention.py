@@ -7,11 +7,12 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from . import scores
+from ._masks import pair_bias, pair_mask, without_padding
 from ._precision import at_least_float32, autocasting, island
 from .groups import Group, get_group
-from .ops import attend_relations
+from .ops import Request, attend_relations, content_logits, run_request
 from .ops._inputs import require_tensors
-from .relations import Relations, common_batch, gather_neighbours, relate
+from .relations import DeferredRelations, Relations, common_batch, require_neighbours, require_sets
 from .scores import Score
 
 
@@ -76,7 +77,7 @@ class LieAttention(nn.Module):
     def forward(
         self,
         h: Tensor,
-        poses: Tensor | Relations,
+        poses: Tensor | Relations | DeferredRelations,
         *,
         context: Tensor | None = None,
         context_poses: Tensor | None = None,
@@ -107,13 +108,10 @@ class LieAttention(nn.Module):
             poses = without_padding(self.group, poses, mask)
         if mask is not None and mask.dtype == torch.bool and mask.shape == keys.shape[:-1]:
             keys = torch.where(mask[..., None], keys, 0)  # padding may hold NaN
-        rel = self._relations(h, poses, context_poses, neighbours)
-        batch = common_batch(h.shape[:-2], keys.shape[:-2], rel.valid.shape[:-2])
-        if batch is None:
-            raise ValueError(
-                "hidden states, poses and context must have the same batch, got "
-                f"{list(h.shape[:-2])}, {list(rel.valid.shape[:-2])} and {list(keys.shape[:-2])}."
-            )
+        rel = poses
+        if isinstance(rel, Tensor):
+            rel = self._deferred(rel, context_poses, neighbours)
+        batch = _require_batch(h, keys, rel, neighbours)
         if mask is not None:
             mask = pair_mask(mask, batch, keys.shape[-2], neighbours)
         if bias is not None:
@@ -125,60 +123,84 @@ class LieAttention(nn.Module):
         self,
         h: Tensor,
         keys: Tensor,
-        rel: Relations,
+        rel: Relations | DeferredRelations,
         mask: Tensor | None,
         bias: Tensor | None,
         neighbours: Tensor | None,
     ) -> Tensor:
-        if self.query_key is not None:
-            content = self._content(h, keys, neighbours)
-            bias = content if bias is None else content + bias
-        weight = self.value.weight
-        values = self._heads(linear(keys, weight[:, : self.dim], self.value.bias))
-        mixed, coords = attend_relations(rel, values, self.score, mask, bias, neighbours)
+        if isinstance(rel, DeferredRelations):
+            mixed, coords = run_request(self.request(h, keys, rel, mask, bias, neighbours))
+            if rel.queries is not None:
+                real = rel.queries[..., None, :, None]
+                mixed, coords = (torch.where(real, x, 0) for x in (mixed, coords))
+        else:
+            q, k = self._content(h, keys)
+            if q is not None and k is not None:
+                content = content_logits(q, k, neighbours)
+                bias = content if bias is None else content + bias
+            rel = Relations(at_least_float32(rel.coords, h), rel.valid)
+            values = self._values(keys)
+            mixed, coords = attend_relations(rel, values, self.score, mask, bias, neighbours)
         # W_w of each head, [H, d/H, C], acts on the pooled invariants: the split value map.
-        pose_weight = weight[:, self.dim :].unflatten(0, (self.heads, -1))
+        pose_weight = self.value.weight[:, self.dim :].unflatten(0, (self.heads, -1))
         mixed = mixed + coords.to(mixed.dtype) @ pose_weight.mT
         return self.out(mixed.transpose(-3, -2).flatten(-2))
 
-    def _relations(
+    def request(
         self,
         h: Tensor,
-        poses: Tensor | Relations,
-        context_poses: Tensor | None,
+        keys: Tensor,
+        rel: DeferredRelations,
+        mask: Tensor | None,
+        bias: Tensor | None,
         neighbours: Tensor | None,
-    ) -> Relations:
-        if isinstance(poses, Relations):
-            rel = poses
-        else:
-            keys = poses if context_poses is None else context_poses
-            exclude_self = self.exclude_self and context_poses is None
-            rel = relate(
-                self.group, poses, keys, self.chart, neighbours, exclude_self, self.chart_margin
-            )
-        if rel.valid.shape[-2] != h.shape[-2]:
-            raise ValueError(
-                f"poses and hidden states must be of the same tokens, got {rel.valid.shape[-2]} "
-                f"poses and hidden states {list(h.shape)}."
-            )
-        return Relations(at_least_float32(rel.coords, h), rel.valid)
+    ) -> Request:
+        """What the layer asks of the operator."""
+        dtype = torch.promote_types(h.dtype, torch.float32)
+        blocks = self.score.block_weights()
+        return Request(
+            self.group,
+            rel.q_poses,
+            rel.k_poses,
+            self._values(keys),
+            self.score if blocks is None else blocks,
+            rel.mask if mask is None else mask,
+            bias,
+            rel.exclude_self,
+            self.chart,
+            neighbours,
+            rel.margin,
+            *self._content(h, keys),
+            rel.scale,
+            None if dtype == rel.q_poses.dtype else dtype,
+        )
+
+    def _deferred(
+        self, poses: Tensor, context_poses: Tensor | None, neighbours: Tensor | None
+    ) -> DeferredRelations:
+        keys = poses if context_poses is None else context_poses
+        require_sets(self.group, poses, keys)
+        if neighbours is not None:
+            require_neighbours(neighbours, poses.shape[-3], keys.shape[-3])
+        exclude_self = self.exclude_self and context_poses is None
+        return DeferredRelations(poses, keys, exclude_self, self.chart_margin)
 
     def _heads(self, x: Tensor) -> Tensor:
         """`[..., N, d]` as `[..., H, N, d / H]`."""
         return x.unflatten(-1, (self.heads, -1)).transpose(-3, -2)
 
-    def _content(self, h: Tensor, keys: Tensor, neighbours: Tensor | None) -> Tensor:
-        """`q_i . k_j / sqrt(d / H)` of the hidden states, `[..., H, Nq, Nk]`."""
-        assert self.query_key is not None
+    def _values(self, keys: Tensor) -> Tensor:
+        """`W_h h_j` of each head, `[..., H, Nk, d / H]`."""
+        return self._heads(linear(keys, self.value.weight[:, : self.dim], self.value.bias))
+
+    def _content(self, h: Tensor, keys: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """Queries over `sqrt(d / H)` and keys of the hidden states, `[..., H, N, d / H]`."""
+        if self.query_key is None:
+            return None, None
         weight, bias = self.query_key.weight, self.query_key.bias
         q = self._heads(linear(h, weight[: self.dim], bias[: self.dim]))
         k = self._heads(linear(keys, weight[self.dim :], bias[self.dim :]))
-        if neighbours is None:
-            logits = q @ k.mT
-        else:
-            k = gather_neighbours(k, neighbours.unsqueeze(-3))
-            logits = (q.unsqueeze(-2) @ k.mT).squeeze(-2)
-        return logits * (self.dim // self.heads) ** -0.5
+        return q * (self.dim // self.heads) ** -0.5, k
 
     def _require_hidden(self, h: Tensor, context: Tensor | None) -> None:
         for name, x in (("h", h), ("context", h if context is None else context)):
@@ -193,7 +215,10 @@ class LieAttention(nn.Module):
                 )
 
     def _require_context(
-        self, poses: Tensor | Relations, context: Tensor | None, context_poses: Tensor | None
+        self,
+        poses: Tensor | Relations | DeferredRelations,
+        context: Tensor | None,
+        context_poses: Tensor | None,
     ) -> None:
         if isinstance(poses, Relations):
             width = self.group.chart_dim(self.chart)
@@ -233,60 +258,25 @@ def _require_score(score: Score, group: Group, heads: int, chart: str, directed:
         raise ValueError("for a directed score of your own pass scores.DirectedScore(score).")
 
 
-def without_padding(group: Group, poses: Tensor, tokens: Tensor) -> Tensor:
-    """Poses with the identity where a mask of tokens `[..., N]` says padding, whatever it holds."""
-    if tokens.shape != poses.shape[:-2] or tokens.dtype != torch.bool:
-        return poses  # a mask of pairs, or one of which `pair_mask` says what is wrong
-    eye = group.identity(dtype=poses.dtype, device=poses.device)
-    return torch.where(tokens[..., None, None], poses, eye)
-
-
-def pair_mask(
-    mask: Tensor, batch: torch.Size, keys: int, neighbours: Tensor | None = None
-) -> Tensor:
-    """A layer's mask of keys, of pairs, or of pairs and heads, as `[..., H, Nq, Nk]`.
-
-    Args:
-        mask: one, two or three dimensions more than the batch.
-        batch: the shape of the batch.
-        keys: the number of keys.
-        neighbours: lists `[..., Nq, k]`, for which a mask of keys is looked up.
-    """
-    require_boolean(mask)
-    extra = mask.dim() - len(batch)
-    fits = common_batch(mask.shape[: len(batch)], batch) == batch
-    if extra == 1 and (mask.shape[-1] != keys or not fits):
+def _require_batch(
+    h: Tensor, keys: Tensor, rel: Relations | DeferredRelations, neighbours: Tensor | None
+) -> torch.Size:
+    """The batch of states and poses, which must be of the same tokens."""
+    if isinstance(rel, Relations):
+        queries, shapes = rel.valid.shape[-2], [rel.valid.shape[:-2]]
+    else:
+        queries, shapes = rel.q_poses.shape[-3], [rel.q_poses.shape[:-3], rel.k_poses.shape[:-3]]
+        if neighbours is not None:
+            shapes.append(neighbours.shape[:-2])
+    if queries != h.shape[-2]:
         raise ValueError(
-            f"a mask of tokens must have shape {[*batch, keys]}, got {list(mask.shape)}. A mask of "
-            "pairs has one dimension more, [B, Nq, Nk]: for all sets alike use mask[None]."
+            f"poses and hidden states must be of the same tokens, got {queries} poses and hidden "
+            f"states {list(h.shape)}."
         )
-    if extra == 1 and neighbours is not None:
-        return gather_neighbours(mask[..., None], neighbours)[..., 0].unsqueeze(-3)
-    if extra == 1:
-        return mask[..., None, None, :]
-    if extra in (2, 3):
-        return mask if extra == 3 else mask.unsqueeze(-3)
-    raise ValueError(
-        f"mask must be [B, Nk] (tokens), [B, Nq, Nk] (pairs) or [B, H, Nq, Nk], with batch "
-        f"{list(batch)}, got {list(mask.shape)}."
-    )
-
-
-def require_boolean(mask: Tensor) -> None:
-    """A mask is boolean; what else people hold is told how to become one."""
-    if mask.dtype != torch.bool:
+    batch = common_batch(h.shape[:-2], keys.shape[:-2], *shapes)
+    if batch is None:
         raise ValueError(
-            f"mask must be boolean, True for a real token, got {mask.dtype}. From lengths use "
-            "torch.arange(N) < lengths[:, None]; from 1 and 0, mask.bool(); from 0 and -inf, "
-            "mask == 0."
+            "hidden states, poses and context must have the same batch, got "
+            f"{list(h.shape[:-2])}, {list(shapes[0])} and {list(keys.shape[:-2])}."
         )
-
-
-def pair_bias(bias: Tensor, batch: int) -> Tensor:
-    """A layer's bias of pairs, or of pairs and heads, as `[..., H, Nq, Nk]`."""
-    if bias.dim() - batch not in (2, 3):
-        raise ValueError(
-            f"bias must be [B, H, Nq, Nk], or [B, Nq, Nk] for all heads, with {batch} batch "
-            f"dimensions, got {list(bias.shape)}."
-        )
-    return bias if bias.dim() - batch == 3 else bias.unsqueeze(-3)
+    return batch

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from . import _model_inputs as inputs
+from ._masks import pair_mask
 from ._precision import island
-from .attention import pair_mask
 from .checkpoint import Pretrained
 from .completion import CompletionModel
 from .config import LieTransformerConfig

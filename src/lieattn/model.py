@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from . import _model_inputs as inputs
+from ._masks import pair_bias
 from ._precision import at_least_float32, island
 from ._pytree import exportable
+from ._scales import block_scales, deferred_scales
 from .attention import LieAttention
 from .checkpoint import Pretrained
 from .config import LieTransformerConfig
 from .groups import Group, get_group
 from .heads import CorrectionHead, UpdateHead
+from .ops import is_fast
 from .ops._inputs import require_tensors
-from .relations import Relations, relate
+from .relations import DeferredRelations, Relations, divide, relate
 
 
 @exportable
@@ -62,22 +65,31 @@ class LieTransformerLayer(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(
-        self, h: Tensor, rel: Relations, bias: Tensor | None, neighbours: Tensor | None
+        self,
+        h: Tensor,
+        rel: Relations | DeferredRelations,
+        bias: Tensor | None,
+        neighbours: Tensor | None,
     ) -> Tensor:
         normed = self.attention_norm(h)
         h = h + self.dropout(self.attention(normed, rel, bias=bias, neighbours=neighbours))
         return h + self.dropout(self.feed_forward(self.feed_forward_norm(h)))
 
 
-SMALLEST_SCALE = 0.01
+# Relations up to this size fit a last-level cache, and to compute them once for all layers is
+# fastest. Beyond it a fast backend computes them again in less time than it takes to read them.
+CACHED_BYTES = 32 * 2**20
+# Without a fast backend keeping them stays two to four times as fast, at some ten times their
+# size in memory for every layer. From here on memory counts for more.
+KEPT_BYTES = 128 * 2**20
 
 
 class LieTransformer(Pretrained, nn.Module):
     r"""Invariant features and equivariant poses from a set of poses, Section 4 of the paper.
 
     Every token starts from the same learned vector; all that tells tokens apart enters through
-    $w_{ij} = \log(g_i^{-1} g_j)$, computed once and shared by the layers. The output pose is
-    $g_i \exp(\delta_i)$.
+    $w_{ij} = \log(g_i^{-1} g_j)$, computed once and shared by the layers (by each layer, block by
+    block, where the set is too large to keep it). The output pose is $g_i \exp(\delta_i)$.
 
     Args:
         group: the group of the poses.
@@ -133,7 +145,9 @@ class LieTransformer(Pretrained, nn.Module):
             `LieTransformerOutput(hidden, delta, poses, frames)`. Padding and frozen tokens have
             `delta = 0` and keep their pose.
         """
-        require_tensors(features=features, mask=mask, frozen=frozen, bias=bias)
+        require_tensors(
+            features=features, mask=mask, frozen=frozen, bias=bias, neighbours=neighbours
+        )
         inputs.require_set(self.group, poses)
         inputs.require_batches(poses, mask=(mask, 2), neighbours=(neighbours, 2), bias=(bias, 3))
         with island(poses, self.config.autocast):
@@ -152,12 +166,12 @@ class LieTransformer(Pretrained, nn.Module):
         g = inputs.checked_poses(self.group, poses, tokens, self.check_inputs)
         h = self._embed(g, features, tokens)
         moving = inputs.moving(tokens, frozen, poses)
-        rel, scale = self._relate(g, tokens, pairs, neighbours)
+        rel, scale = self._related(g, tokens, pairs, bias, neighbours)
         for i, layer in enumerate(self.layers):
             h = layer(h, rel, bias, neighbours)
             if i < len(self.updates):
                 g = self._detach(self._move(g, self.updates[i](h), scale, moving)[0])
-                rel, scale = self._relate(g, tokens, pairs, neighbours)
+                rel, scale = self._related(g, tokens, pairs, bias, neighbours)
         h = self.norm(h)
         moved, delta = self._move(g, self.correction(h), scale, moving)
         if tokens is not None:
@@ -174,6 +188,41 @@ class LieTransformer(Pretrained, nn.Module):
             features = torch.where(tokens[..., None], features, 0)
         return h + self.embed(features.to(self.h0.dtype))
 
+    def _related(
+        self,
+        g: Tensor,
+        tokens: Tensor | None,
+        pairs: Tensor | None,
+        bias: Tensor | None,
+        neighbours: Tensor | None,
+    ) -> tuple[Relations | DeferredRelations, Tensor | None]:
+        """What layers need of the set, and the scales that w is divided by, `[..., 1, dim]`."""
+        columns = g.shape[-3] if neighbours is None else neighbours.shape[-1]
+        numbers = g.shape[:-2].numel() * columns * self.group.chart_dim(self.config.chart)
+        # A program that is traced for sets of any size has no cases for their size.
+        if torch.compiler.is_compiling() or numbers * g.element_size() <= CACHED_BYTES:
+            return self._relate(g, tokens, pairs, neighbours)
+        rel = self._defer(g, tokens, pairs, neighbours)
+        if numbers * g.element_size() <= KEPT_BYTES and not self._is_fast(rel, bias, neighbours):
+            return self._relate(g, tokens, pairs, neighbours)
+        if not self.config.normalise:
+            return rel, None
+        chart, margin = self._chart_of_scales()
+        scale = deferred_scales(self.group, rel._replace(margin=margin), chart, neighbours)
+        return rel._replace(scale=scale), scale
+
+    def _is_fast(
+        self, rel: DeferredRelations, bias: Tensor | None, neighbours: Tensor | None
+    ) -> bool:
+        """True where layers find a backend that computes relations faster than they are read."""
+        g, attention = rel.q_poses, cast(LieAttention, self.layers[0].attention)
+        if self.config.normalise:
+            rel = rel._replace(scale=g.new_ones(*g.shape[:-3], 1, self.group.dim))
+        if bias is not None:
+            bias = pair_bias(bias, g.dim() - 3)
+        h = self.h0.expand(*g.shape[:-2], -1)
+        return is_fast(attention.request(h, h, rel, None, bias, neighbours))
+
     def _relate(
         self,
         g: Tensor,
@@ -181,22 +230,45 @@ class LieTransformer(Pretrained, nn.Module):
         pairs: Tensor | None,
         neighbours: Tensor | None,
     ) -> tuple[Relations, Tensor | None]:
-        """Relations of the set and the scales they were divided by, `[..., 1, dim]`."""
+        """Relations of the set, computed once, and the scales they were divided by."""
         group, config = self.group, self.config
 
         def restricted(chart: str, margin: float) -> Relations:
             rel = relate(group, g, g, chart, neighbours, config.exclude_self, margin)
             return inputs.restrict(rel, tokens, pairs, neighbours)
 
-        own = group.chart_margin(config.chart)
-        rel = restricted(config.chart, own if config.chart_margin is None else config.chart_margin)
+        rel = restricted(config.chart, self._margin())
         if not config.normalise:
             return rel, None
-        # The logarithm grows without bound towards the cut of Aff(n), and a pair that crosses it
-        # is gone: a mean of squares must not hang on that. On other groups the charts are one.
-        global_chart = config.chart == "polar" or group.chart_dim(group.charts[-1]) == group.dim
-        scale = block_scales(group, rel if global_chart else restricted("polar", 0.0))
-        return divide(group, rel, scale), scale
+        chart, margin = self._chart_of_scales()
+        scale = block_scales(group, rel if chart == config.chart else restricted(chart, margin))
+        return Relations(divide(group, rel.coords, scale), rel.valid), scale
+
+    def _defer(
+        self,
+        g: Tensor,
+        tokens: Tensor | None,
+        pairs: Tensor | None,
+        neighbours: Tensor | None,
+    ) -> DeferredRelations:
+        """The set itself, whose relations every layer computes by blocks."""
+        mask, queries = inputs.pairs_allowed(g, tokens, pairs, neighbours)
+        return DeferredRelations(g, g, self.config.exclude_self, self._margin(), mask, queries)
+
+    def _margin(self) -> float:
+        own, config = self.group.chart_margin, self.config
+        return own(config.chart) if config.chart_margin is None else config.chart_margin
+
+    def _chart_of_scales(self) -> tuple[str, float]:
+        """The chart in which the scales of a set are measured, and its margin.
+
+        The logarithm grows without bound towards the cut of Aff(n), and a pair that crosses it is
+        gone: a mean of squares must not hang on that. On other groups the charts are one.
+        """
+        group, chart = self.group, self.config.chart
+        if chart == "polar" or group.chart_dim(group.charts[-1]) == group.dim:
+            return chart, self._margin()
+        return "polar", 0.0
 
     def _move(
         self, g: Tensor, delta: Tensor, scale: Tensor | None, moving: Tensor | None
@@ -220,34 +292,6 @@ class LieTransformer(Pretrained, nn.Module):
         if self.group.matrix_size == self.group.n:  # no column of translations
             return g.detach()
         return torch.cat([g[..., :-1].detach(), g[..., -1:]], dim=-1)
-
-
-def block_scales(group: Group, rel: Relations) -> Tensor:
-    """Root mean square of each block over the valid pairs of a set, `[..., 1, dim]`.
-
-    An invariant of the set, one number a block: translations have a unit, the others have not, and
-    a scene in millimetres must not turn more than one in metres. Where all translations are the
-    same, their scale is 1; of blocks without a unit it is at least 0.01, or rounding would be
-    blown up in sets that hardly turn. Parity does not count.
-    """
-    coords = torch.where(rel.valid[..., None], rel.coords[..., : group.dim], 0)
-    count = rel.valid.sum((-2, -1)).clamp(min=1)[..., None]
-    scales = []
-    parts = coords.split([block.dim for block in group.blocks], dim=-1)
-    for block, part in zip(group.blocks, parts, strict=True):
-        mean = part.square().sum((-3, -2)).sum(-1, keepdim=True) / (count * block.dim)
-        if block.name.startswith("translation"):
-            mean = torch.where(mean > 0, mean, 1)
-        else:
-            mean = mean.clamp(min=SMALLEST_SCALE**2)
-        scales.append(mean.sqrt().expand(*mean.shape[:-1], block.dim))
-    return torch.cat(scales, dim=-1).unsqueeze(-2)
-
-
-def divide(group: Group, rel: Relations, scales: Tensor) -> Relations:
-    """Relations with coordinates divided by scales `[..., 1, dim]`; parity stays as it is."""
-    divided = rel.coords[..., : group.dim] / scales.unsqueeze(-2)
-    return Relations(torch.cat([divided, rel.coords[..., group.dim :]], dim=-1), rel.valid)
 
 
 def _output_chart(config: LieTransformerConfig) -> str:

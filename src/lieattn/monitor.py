@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from . import _model_inputs as inputs
+from ._masks import without_padding
 from ._precision import island
-from .attention import without_padding
 from .groups import Group
 
 

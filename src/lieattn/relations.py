@@ -21,6 +21,18 @@ class Relations(NamedTuple):
     valid: Tensor  # [..., Nq, Nk], True where the pair is on the chart
 
 
+class DeferredRelations(NamedTuple):
+    """Poses whose relations are too many to keep: each layer computes them, a block at a time."""
+
+    q_poses: Tensor  # [..., Nq, m, m]
+    k_poses: Tensor  # [..., Nk, m, m]
+    exclude_self: bool
+    margin: float
+    mask: Tensor | None = None  # boolean, True = may attend, broadcasts to [..., 1, Nq, Nk]
+    queries: Tensor | None = None  # [..., Nq], False: this query attends to nothing
+    scale: Tensor | None = None  # [..., 1, dim], what w is divided by
+
+
 def relations(
     group: Group, q: Tensor, k: Tensor, chart: str = "principal", *, margin: float = 0.0
 ) -> Relations:

@@ -1,8 +1,18 @@
 """The attention operator and its backends."""
 
-from .attention import lie_attention
-from .dispatch import BACKENDS
-from .reference import attend_relations
+from .attention import lie_attention, run_request
+from .dispatch import BACKENDS, is_fast
+from .reference import attend_relations, content_logits
 from .request import Request
+from .tiled import sums_by_rows
 
-__all__ = ["BACKENDS", "Request", "attend_relations", "lie_attention"]
+__all__ = [
+    "BACKENDS",
+    "Request",
+    "attend_relations",
+    "content_logits",
+    "is_fast",
+    "lie_attention",
+    "run_request",
+    "sums_by_rows",
+]

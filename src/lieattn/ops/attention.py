@@ -79,5 +79,10 @@ def lie_attention(
         neighbours,
         margin,
     )
+    return run_request(request, backend)
+
+
+def run_request(request: Request, backend: str = "auto") -> tuple[Tensor, Tensor]:
+    """The two sums of a request whose tensors have yet to be checked."""
     _inputs.require_request(request)
     return dispatch.run(request, backend)

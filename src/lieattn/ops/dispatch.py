@@ -51,6 +51,11 @@ def choose(request: Request, backend: str = "auto") -> Backend:
     return _loaded["reference" if tiled.single_block(request) else "tiled"]
 
 
+def is_fast(request: Request) -> bool:
+    """True where a backend of the device's own can do the request."""
+    return choose(request) not in (_loaded["reference"], _loaded["tiled"])
+
+
 def require_backend(backend: str) -> None:
     """A name that is known."""
     if backend not in BACKENDS:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from . import reference
-from ._blocks import by_blocks
+from ._blocks import Function, by_blocks
 from .request import Request
 
 # Pairs that are in memory at once. The backward pass of SE(3) holds about 1 kB for each, which
@@ -39,6 +39,11 @@ def single_block(request: Request) -> bool:
 
 def run(request: Request) -> tuple[Tensor, Tensor]:
     """The two sums of a request, block by block."""
+    return sums_by_rows(reference.run, request)
+
+
+def sums_by_rows(function: Function, request: Request) -> tuple[Tensor, Tensor]:
+    """Two sums over the keys of every query, `[..., Nq, C]`, computed block by block."""
     if single_block(request):
-        return reference.run(request)
-    return by_blocks(reference.run, request, rows_of(request))
+        return function(request)
+    return by_blocks(function, request, rows_of(request))
