@@ -116,7 +116,8 @@ def test_deferring_changes_nothing_off_the_chart() -> None:
 def test_deferred_geometry_keeps_the_dtype_of_the_poses(
     poses_dtype: torch.dtype, model_dtype: torch.dtype
 ) -> None:
-    net = model_of(la.SE3, normalise=True).to(model_dtype)
+    net, seen = model_of(la.SE3, normalise=True, score="mlp").to(model_dtype), set()
+    net.layers[1].attention.score.register_forward_pre_hook(lambda _, x: seen.add(x[0].dtype))
     poses = poses_of(la.SE3, B, N).to(poses_dtype)
     # Far from the origin only float64 can tell the poses apart.
     poses[..., :3, 3] += 1000.0
@@ -125,6 +126,7 @@ def test_deferred_geometry_keeps_the_dtype_of_the_poses(
         out = net(poses)
     assert out.poses.dtype == poses_dtype
     assert out.hidden.dtype == model_dtype
+    assert seen == {model_dtype}  # the score is the network's, whatever the geometry runs in
     torch.testing.assert_close(out.delta, expected.delta, rtol=1e-4, atol=1e-5)
 
 

@@ -197,13 +197,15 @@ class LieTransformer(Pretrained, nn.Module):
         neighbours: Tensor | None,
     ) -> tuple[Relations | DeferredRelations, Tensor | None]:
         """What layers need of the set, and the scales that w is divided by, `[..., 1, dim]`."""
+        if torch.compiler.is_compiling():  # for sets of any size: no cases for their size
+            return self._relate(g, tokens, pairs, neighbours)
         columns = g.shape[-3] if neighbours is None else neighbours.shape[-1]
         numbers = g.shape[:-2].numel() * columns * self.group.chart_dim(self.config.chart)
-        # A program that is traced for sets of any size has no cases for their size.
-        if torch.compiler.is_compiling() or numbers * g.element_size() <= CACHED_BYTES:
+        size = numbers * g.element_size()
+        if size <= CACHED_BYTES:
             return self._relate(g, tokens, pairs, neighbours)
         rel = self._defer(g, tokens, pairs, neighbours)
-        if numbers * g.element_size() <= KEPT_BYTES and not self._is_fast(rel, bias, neighbours):
+        if size <= KEPT_BYTES and not self._is_fast(rel, bias, neighbours):
             return self._relate(g, tokens, pairs, neighbours)
         if not self.config.normalise:
             return rel, None

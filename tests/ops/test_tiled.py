@@ -247,14 +247,16 @@ def test_operators_compile_whole(backend: str) -> None:
     assert_same(list(compiled(backend)), list(case.run("reference")))
 
 
-def test_exported_programs_take_any_number_of_tokens() -> None:
+@pytest.mark.parametrize("strict", [False, True])
+def test_exported_programs_take_any_number_of_tokens(strict: bool) -> None:
     class Operator(nn.Module):
         def forward(self, poses: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
             return la.lie_attention(la.SE2, poses, poses, values, torch.ones(H, 2), backend="tiled")
 
     tokens = torch.export.Dim("tokens", min=2)
     example = la.SE2.random(B, N), torch.randn(B, H, N, D)
-    program = torch.export.export(Operator(), example, dynamic_shapes=({1: tokens}, {2: tokens}))
+    shapes = {1: tokens}, {2: tokens}
+    program = torch.export.export(Operator(), example, dynamic_shapes=shapes, strict=strict)
     poses, values = la.SE2.random(B, 40), torch.randn(B, H, 40, D)
     got, expected = program.module()(poses, values), Operator()(poses, values)
     torch.testing.assert_close(got, expected)

@@ -14,7 +14,7 @@ from ._blocks import Function, by_blocks
 from .request import Request
 
 # Pairs that are in memory at once. The backward pass of SE(3) holds about 1 kB for each, which
-# makes a block of tens of MB, and a tensor of it, 128 kB a number, stays in a core's cache. In
+# makes a block of tens of MB, and one number of all of them, 128 kB, stays in a core's cache. In
 # blocks a quarter as large the calls of torch begin to cost more than what they compute.
 PAIRS = 2**15
 
