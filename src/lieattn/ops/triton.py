@@ -1,0 +1,119 @@
+"""The operator on CUDA devices, in Triton: O(N) memory, forward and backward.
+
+SO(2), SE(2), SO(3), SE(3) and Aff(2), block weights, float32. `unsupported` says what is not done
+here. The gradient with respect to poses of SO(n) and SE(n) is the gradient along the group: it
+agrees with the reference's on every motion of a pose, not off the group, where the reference has
+one extension of the logarithm and this backend another. There are no second derivatives.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from math import pi
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ._triton_features import FAMILIES
+from ._triton_ops import triton_attention
+
+
+def unsupported(request: Any) -> str | None:
+    """Why this backend cannot answer a request, in a sentence, or None if it can."""
+    group, chart = request.group, request.chart
+    if group.name not in FAMILIES or not _is_registered(group):
+        return f"it knows {', '.join(FAMILIES)}, not {group}"
+    if FAMILIES[group.name].affine and chart != "principal":
+        return f"it knows the principal chart of {group}, not the {chart} one"
+    if not isinstance(request.weights, Tensor):
+        return "it knows block weights, not scores or functions"
+    if request.neighbours is not None:
+        return "it does not take lists of neighbours"
+    if not 0 <= request.margin <= pi / 2:
+        return f"it takes margins from 0 to pi/2, not {request.margin}"
+    poses = {request.q_poses.dtype, request.k_poses.dtype}
+    if poses != {torch.float32}:
+        return f"it computes in float32, and poses are {_names(poses)}"
+    if request.values.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return f"it computes in float32, and values are {request.values.dtype}"
+    return _no_device(request)
+
+
+def run(request: Any) -> tuple[Tensor, Tensor]:
+    """`out [..., H, Nq, dv]` and `coords [..., H, Nq, C]` of a request that is supported."""
+    family = FAMILIES[request.group.name]
+    q, k, values = request.q_poses, request.k_poses, request.values
+    batch = torch.broadcast_shapes(q.shape[:-3], k.shape[:-3], values.shape[:-3])
+    out, coords, _ = triton_attention(
+        request.group.name,
+        _flat(q, batch),
+        _flat(k, batch),
+        _flat(values, batch).float(),
+        _coordinate_weights(request),
+        _flat_pairs(request.mask, batch),
+        _flat_pairs(request.bias, batch),
+        request.exclude_self,
+        float(request.margin),
+    )
+    coords = coords if len(family.coordinates) == 6 else coords[..., list(family.coordinates)]
+    return (
+        out.to(values.dtype).reshape(*batch, *out.shape[1:]),
+        coords.reshape(*batch, *coords.shape[1:]),
+    )
+
+
+def _coordinate_weights(request: Any) -> Tensor:
+    """Block weights `[H, K]` spread over the kernel's six coordinates, `[H, 6]`."""
+    weights = request.weights.float()
+    sizes = torch.tensor([block.dim for block in request.group.blocks], device=weights.device)
+    spread = weights.repeat_interleave(sizes, dim=1, output_size=request.group.dim)
+    places = FAMILIES[request.group.name].coordinates
+    if len(places) == 6:
+        return spread
+    full = weights.new_zeros(weights.shape[0], 6)
+    return full.index_copy(1, torch.tensor(places, device=weights.device), spread)
+
+
+def _flat(x: Tensor, batch: torch.Size) -> Tensor:
+    """`[..., a, b, c]` as `[B, a, b, c]`."""
+    return x.expand(*batch, *x.shape[-3:]).reshape(-1, *x.shape[-3:])
+
+
+def _flat_pairs(x: Tensor | None, batch: torch.Size) -> Tensor | None:
+    """A mask or bias as `[B or 1, H or 1, Nq or 1, Nk or 1]`; what it broadcasts is not copied."""
+    if x is None:
+        return None
+    x = x if x.dtype == torch.bool else x.float()
+    x = x[(None,) * (3 - x.dim())] if x.dim() < 3 else x
+    if x.shape[:-3].numel() == 1:
+        return x.reshape(1, *x.shape[-3:])
+    return _flat(x, batch)
+
+
+def _no_device(request: Any) -> str | None:
+    tensors = [request.q_poses, request.k_poses, request.values, request.weights]
+    tensors += [x for x in (request.mask, request.bias) if x is not None]
+    devices = {x.device for x in tensors}
+    if len(devices) > 1:
+        return f"tensors are on several devices, {_names(devices)}"
+    interpreted = os.environ.get("TRITON_INTERPRET") == "1"
+    if tensors[0].device.type != "cuda" and not interpreted:
+        return f"it runs on CUDA devices, and tensors are on {tensors[0].device}"
+    if find_spec("triton") is None:
+        return "triton is not installed, see lieattn[triton]"
+    if any(torch._C._functorch.is_functorch_wrapped_tensor(x) for x in tensors):
+        return "it does not run inside vmap, grad or jvp of torch.func"
+    return None
+
+
+def _is_registered(group: Any) -> bool:
+    """A group of somebody else's may have the same name."""
+    from ..groups import groups
+
+    return groups().get(group.name) is group
+
+
+def _names(items: set[Any]) -> str:
+    return " and ".join(sorted(map(str, items)))
