@@ -61,9 +61,11 @@ def pose_gradient(group: str, rows: Tensor, gradient: Tensor, query: bool) -> Te
     if FAMILIES[group].affine:
         linear, t = gradient[..., :4].unflatten(-1, (2, 2)), gradient[..., 4:]
         if query:
-            inverse = rows[..., 7:, :].mT.unflatten(-1, (2, 2)).mT
-            linear, t = mul(inverse, linear), mul_vec(inverse, t)
-        return _without_last_row(homogeneous(linear, t))
+            # Along the group so far; in float64, since A^-1 may undo what A has done.
+            ok, A = rows[..., 6, :] > 0, rows[..., :4, :].mT.unflatten(-1, (2, 2)).double()
+            inverse = accurate_inverse(torch.where(ok[..., None, None], A, eye_like(A))).mT
+            linear, t = mul(inverse, linear.double()), mul_vec(inverse, t.double())
+        return _without_last_row(homogeneous(linear, t).float())
     R = rows[..., 12:, :].mT.unflatten(-1, (3, 3))
     linear, t = mul(R, _rotations.skew(gradient[..., 3:])) / 2, mul_vec(R, gradient[..., :3])
     n = int(group[-1])

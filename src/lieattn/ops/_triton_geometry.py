@@ -189,9 +189,7 @@ def _affine_relative(q, k, i, j, Nq, Nk, cos_margin, sin_margin):
     s1 = _row(k, 5, j, Nk)[None, :] - _row(q, 5, i, Nq)[:, None]
     t0, t1 = n00 * s0 + n01 * s1, n10 * s0 + n11 * s1
 
-    largest = tl.maximum(
-        tl.maximum(tl.abs(e00), tl.abs(e01)), tl.maximum(tl.abs(e10), tl.abs(e11))
-    )
+    largest = tl.maximum(tl.maximum(tl.abs(e00), tl.abs(e01)), tl.maximum(tl.abs(e10), tl.abs(e11)))
     near = largest < _NEAR
     m, det = (a00 + a11) * 0.5, _product_sum(a00, a11, -a01, a10)
     # The traceless part from whichever of a and e = a - I has not lost digits to the other.
@@ -233,13 +231,20 @@ def _log_coefficient(m, q, det):
 
 
 @triton.jit
-def _log_coefficient_slope(m, q, det, f):
-    """df/dq; df/dm is -1/det."""
+def _log_coefficient_slopes(m, q, det, f):
+    """df/dm, df/dq and df/d(det).
+
+    Real eigenvalues far apart have m = sqrt(q + det), and f is a function of q and det alone:
+    through m and q its slopes would cancel where det is small beside both.
+    """
     small = (tl.abs(q) < m * m * _ATANH_CUT) & (m > 0)
     safe = tl.where(small, m, 1.0)
     near = _horner(_ATANH_SLOPE, 9, tl.where(small, q, 0.0) / (safe * safe))
-    far = (m / det - f) / tl.where(small, 1.0, 2.0 * q)
-    return tl.where(small, near / (safe * safe * safe), far)
+    real = (q > 0) & (small == 0)
+    inverse = 1.0 / tl.where(real, m, 1.0)
+    far = (tl.where(real, inverse, m / det) - f) / tl.where(small, 1.0, 2.0 * q)
+    by_q = tl.where(small, near / (safe * safe * safe), far)
+    return tl.where(real, 0.0, -1.0 / det), by_q, tl.where(real, -0.5 * inverse / det, 0.0)
 
 
 @triton.jit
@@ -247,7 +252,9 @@ def _bernoulli(x):
     """x / (e^x - 1)."""
     small = tl.abs(x) < _SERIES_RADIUS
     near, far = tl.where(small, x, 0.0), tl.where(small, 1.0, x)
-    return tl.where(small, _horner(_HALF_COTH, 9, near * near) - near * 0.5, far / (tl.exp(far) - 1.0))
+    return tl.where(
+        small, _horner(_HALF_COTH, 9, near * near) - near * 0.5, far / (tl.exp(far) - 1.0)
+    )
 
 
 @triton.jit
@@ -364,15 +371,16 @@ def affine_adjoint(q, k, i, j, Nq, Nk, cos_margin, sin_margin, g0, g1, g2, g3, g
     rotation, shear = g2 * (1 / _SQRT2), g5 * (1 / _SQRT2)
     gf = v1 * gy + 2.0 * f * square * gQ
     gf += rotation * (c - b) + g4 * p * _SQRT2 + shear * (b + c)
-    gq = f * f * gQ + gf * _log_coefficient_slope(m, square, det, f)
+    by_m, by_q, by_det = _log_coefficient_slopes(m, square, det, f)
+    gq = f * f * gQ + gf * by_q
     gp = vf * (t0 * g0 - t1 * g1) + f * g4 * _SQRT2 + 2.0 * p * gq
     gb = vf * t1 * g0 + f * (shear - rotation) + c * gq
     gc = vf * t0 * g1 + f * (shear + rotation) + b * gq
-    gm = -0.5 * gf / det
-    # The gradient of log det is the inverse, entry by entry: no cancellation.
-    ghd = 0.5 * gh / det
-    x00, x11 = gm + 0.5 * gp + ghd * a11, gm - 0.5 * gp + ghd * a00
-    x01, x10 = gb - ghd * a10, gc - ghd * a01
+    gm = 0.5 * gf * by_m
+    # The gradient of det is the adjugate, entry by entry: no cancellation.
+    gd = 0.5 * gh / det + gf * by_det
+    x00, x11 = gm + 0.5 * gp + gd * a11, gm - 0.5 * gp + gd * a00
+    x01, x10 = gb - gd * a10, gc - gd * a01
     n00, n01 = _row(q, 7, i, Nq)[:, None], _row(q, 8, i, Nq)[:, None]
     n10, n11 = _row(q, 9, i, Nq)[:, None], _row(q, 10, i, Nq)[:, None]
     return (

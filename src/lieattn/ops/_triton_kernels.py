@@ -159,31 +159,34 @@ def forward(
         c2, c3 = c2 * decay + tl.sum(a * w2, 1), c3 * decay + tl.sum(a * w3, 1)
         c4, c5 = c4 * decay + tl.sum(a * w4, 1), c5 * decay + tl.sum(a * w5, 1)
     # Not `total > 0`: a NaN must stay one.
-    norm = 1.0 / tl.where(total == 0, 1.0, total)
+    norm = tl.where(total == 0, 1.0, total)
     row, inside = bh * Nq + i, i < Nq
     tl.store(
         out + row[:, None] * dv + d[None, :],
-        mixed * norm[:, None],
+        mixed / norm[:, None],
         mask=inside[:, None] & (d < dv)[None, :],
     )
     _store_six(
-        coords, row, inside, c0 * norm, c1 * norm, c2 * norm, c3 * norm, c4 * norm, c5 * norm
+        coords, row, inside, c0 / norm, c1 / norm, c2 / norm, c3 / norm, c4 / norm, c5 / norm
     )
-    logsum = tl.where(total == 0, float("-inf"), top + tl.log(tl.where(total == 0, 1.0, total)))
+    logsum = tl.where(total == 0, float("-inf"), top + tl.log(norm))
     tl.store(lse + row, logsum, mask=inside)
 
 
 @triton.jit
 def backward_queries(
-    q, k, v, weights, mask, bias, d_out, d_coords, lse, delta, d_q, d_weights, d_bias,
-    H, Nq, Nk, dv,
+    q, k, v, weights, mask, bias, d_out, d_coords, lse, delta,
+    d_q, d_weights, spread, surplus, d_bias, H, Nq, Nk, dv,
     mask_b, mask_h, mask_q, mask_k, bias_b, bias_h, bias_q, bias_k,
     d_bias_b, d_bias_h, d_bias_q, d_bias_k, limit, slope,
     FEATURES: tl.constexpr, AFFINE: tl.constexpr, MASK: tl.constexpr, BIAS: tl.constexpr,
     EXCLUDE_SELF: tl.constexpr, BLOCK: tl.constexpr, WIDTH: tl.constexpr,
     POSES: tl.constexpr, BIAS_GRADIENT: tl.constexpr,
 ):  # fmt: skip
-    """Gradients of query poses, of the weights (a row each, to be summed) and of the bias."""
+    """Gradients of query poses, of the weights (a row each, to be summed) and of the bias.
+
+    `spread` is sum_j a_ij w_ij^2 and `surplus` the sum of a row's logit gradients.
+    """
     blocks = tl.cdiv(Nq, BLOCK)
     bh = (tl.program_id(0) // blocks).to(tl.int64)
     b, h = bh // H, bh % H
@@ -193,6 +196,7 @@ def backward_queries(
     zero = tl.zeros([BLOCK], tl.float32)
     x0, x1, x2, x3, x4, x5 = zero, zero, zero, zero, zero, zero
     r0, r1, r2, r3, r4, r5 = zero, zero, zero, zero, zero, zero
+    s0, s1, s2, s3, s4, s5, over = zero, zero, zero, zero, zero, zero, zero
     for start in range(0, Nk, BLOCK):
         j = start + tl.arange(0, BLOCK)
         w0, w1, w2, w3, w4, w5, logits = _pairs(
@@ -200,13 +204,16 @@ def backward_queries(
             mask_b, mask_h, mask_q, mask_k, bias_b, bias_h, bias_q, bias_k, limit, slope,
             AFFINE, MASK, BIAS, EXCLUDE_SELF,
         )  # fmt: skip
-        _a, gs, _go, g0, g1, g2, g3, g4, g5 = _softmax_gradient(
+        a, gs, _go, g0, g1, g2, g3, g4, g5 = _softmax_gradient(
             v, d_out, d_coords, lse, delta, bh, i, j, Nq, Nk, dv,
             w0, w1, w2, w3, w4, w5, logits, WIDTH,
         )  # fmt: skip
-        r0, r1 = r0 - tl.sum(gs * w0 * w0, 1), r1 - tl.sum(gs * w1 * w1, 1)
-        r2, r3 = r2 - tl.sum(gs * w2 * w2, 1), r3 - tl.sum(gs * w3 * w3, 1)
-        r4, r5 = r4 - tl.sum(gs * w4 * w4, 1), r5 - tl.sum(gs * w5 * w5, 1)
+        over += tl.sum(gs, 1)
+        z0, z1, z2, z3, z4, z5 = w0 * w0, w1 * w1, w2 * w2, w3 * w3, w4 * w4, w5 * w5
+        r0, r1, r2 = r0 - tl.sum(gs * z0, 1), r1 - tl.sum(gs * z1, 1), r2 - tl.sum(gs * z2, 1)
+        r3, r4, r5 = r3 - tl.sum(gs * z3, 1), r4 - tl.sum(gs * z4, 1), r5 - tl.sum(gs * z5, 1)
+        s0, s1, s2 = s0 + tl.sum(a * z0, 1), s1 + tl.sum(a * z1, 1), s2 + tl.sum(a * z2, 1)
+        s3, s4, s5 = s3 + tl.sum(a * z3, 1), s4 + tl.sum(a * z4, 1), s5 + tl.sum(a * z5, 1)
         if BIAS_GRADIENT:
             # Added, not stored: dimensions that the bias broadcasts over have stride 0.
             wide_i, wide_j = i.to(tl.int64)[:, None], j.to(tl.int64)[None, :]
@@ -221,6 +228,8 @@ def backward_queries(
             x3, x4, x5 = x3 + tl.sum(q3, 1), x4 + tl.sum(q4, 1), x5 + tl.sum(q5, 1)
     row, inside = bh * Nq + i, i < Nq
     _store_six(d_weights, row, inside, r0, r1, r2, r3, r4, r5)
+    _store_six(spread, row, inside, s0, s1, s2, s3, s4, s5)
+    tl.store(surplus + row, over, mask=inside)
     if POSES:
         _store_six(d_q, row, inside, x0, x1, x2, x3, x4, x5)
 

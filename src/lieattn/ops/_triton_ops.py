@@ -13,7 +13,10 @@ from torch import Tensor
 
 from ._triton_features import FAMILIES, features, pose_gradient
 
-BLOCK = 32
+# Tiles of 16 x 16 pairs on 4 warps: larger ones spill hundreds of bytes of registers (sm_80; these
+# at most 48, see tools/compile_triton.py). No software pipeline: it doubles the code, for loads as
+# small as those of features. Chosen without a GPU at hand; nothing is known of speed.
+BLOCK, WARPS, STAGES = 16, 4, 1
 
 
 @torch.library.custom_op("lieattn::triton_attention", mutates_args=())
@@ -74,31 +77,36 @@ def triton_attention_backward(
     bias: Tensor | None,
     exclude_self: bool,
     margin: float,
+    out: Tensor,
+    coords: Tensor,
     lse: Tensor,
-    delta: Tensor,
     d_out: Tensor,
     d_coords: Tensor,
+    d_lse: Tensor,
     need_poses: bool,
     need_bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of query poses, key poses, values, weights and bias; those not needed are zero.
 
-    `delta [B, H, Nq]` is the gradient's component along the output, `lse` that of the forward.
+    `out`, `coords` and `lse` are the forward's.
     """
-    B, H, Nk, dv = values.shape
+    B, H, Nk, _ = values.shape
     Nq = q_poses.shape[1]
     d_values = torch.zeros_like(values, memory_format=torch.contiguous_format)
     d_bias = torch.zeros_like(bias) if bias is not None else values.new_zeros(0)
     # One slice a head: sums in a fixed order, where atomics would make them vary.
     d_q, d_k = values.new_zeros(B, H, Nq, 6), values.new_zeros(B, H, Nk, 6)
-    d_weights = values.new_zeros(B, H, Nq, 6)
+    d_weights, spread = values.new_zeros(B, H, Nq, 6), values.new_zeros(B, H, Nq, 6)
+    surplus = values.new_zeros(B, H, Nq)
     rows = features(group, q_poses), features(group, k_poses)
     if d_q.numel() and d_k.numel():
         from . import _triton_kernels as kernels
 
         launch = _Launch(group, *rows, values, weights, mask, bias, exclude_self, margin)
-        incoming = [d_out.contiguous(), d_coords.contiguous(), lse, delta.contiguous()]
-        outgoing = [d_q, d_weights, d_bias]
+        # Along the output itself the softmax has no gradient.
+        delta = (d_out * out).sum(-1) + (d_coords * coords).sum(-1) - d_lse
+        incoming = [d_out.contiguous(), d_coords.contiguous(), lse.contiguous(), delta.contiguous()]
+        outgoing = [d_q, d_weights, spread, surplus, d_bias]
         launch(
             kernels.backward_queries,
             Nq,
@@ -112,7 +120,9 @@ def triton_attention_backward(
         pose_gradient(group, rows[0], d_q.sum(1), query=True),
         pose_gradient(group, rows[1], d_k.sum(1), query=False),
         d_values,
-        d_weights.sum((0, 2)),
+        # The gradients of a row's logits add up to d_lse. What they add up to beyond it is the
+        # rounding of delta, which all keys of a row share and no sum over keys averages out.
+        (d_weights + (surplus - d_lse)[..., None] * spread).sum((0, 2)),
         d_bias,
     )
 
@@ -143,17 +153,18 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tenso
 def _backward(ctx: Any, d_out: Tensor, d_coords: Tensor, d_lse: Tensor) -> Any:
     *tensors, out, coords, lse = ctx.saved_tensors
     group, exclude_self, margin = ctx.settings
-    delta = (d_out * out).sum(-1) + (d_coords * coords).sum(-1) - d_lse
     _, need_q, need_k, *_, need_bias, _, _ = ctx.needs_input_grad
     dq, dk, d_values, d_weights, d_bias = triton_attention_backward(
         group,
         *tensors,
         exclude_self,
         margin,
+        out,
+        coords,
         lse,
-        delta,
         d_out,
         d_coords,
+        d_lse,
         need_q or need_k,
         need_bias,
     )
@@ -215,8 +226,15 @@ class _Launch:
         """Launch a kernel over blocks of `rows` tokens of every head of every set."""
         grid = (self.sets * -(-rows // BLOCK),)
         arguments = [*self.first, *tensors, *self.sizes, *self.strides, *more_strides]
-        with torch.device(tensors[0].device):
-            kernel[grid](*arguments, *self.limits, **self.constants, **constants)
+        with torch.cuda.device_of(tensors[0]):  # Triton launches on the current device
+            kernel[grid](
+                *arguments,
+                *self.limits,
+                **self.constants,
+                **constants,
+                num_warps=WARPS,
+                num_stages=STAGES,
+            )
 
 
 def _pair_strides(x: Tensor | None, pairs: tuple[int, ...]) -> tuple[int, ...]:

@@ -16,8 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..groups.base import groups as registered
 from ._triton_features import FAMILIES
 from ._triton_ops import triton_attention
+
+_WIDEST = 256  # wider heads are done in slices: a tile of values must fit on the chip
 
 
 def unsupported(request: Any) -> str | None:
@@ -43,21 +46,16 @@ def unsupported(request: Any) -> str | None:
 
 def run(request: Any) -> tuple[Tensor, Tensor]:
     """`out [..., H, Nq, dv]` and `coords [..., H, Nq, C]` of a request that is supported."""
-    family = FAMILIES[request.group.name]
     q, k, values = request.q_poses, request.k_poses, request.values
     batch = torch.broadcast_shapes(q.shape[:-3], k.shape[:-3], values.shape[:-3])
-    out, coords, _ = triton_attention(
-        request.group.name,
-        _flat(q, batch),
-        _flat(k, batch),
-        _flat(values, batch).float(),
-        _coordinate_weights(request),
-        _flat_pairs(request.mask, batch),
-        _flat_pairs(request.bias, batch),
-        request.exclude_self,
-        float(request.margin),
-    )
-    coords = coords if len(family.coordinates) == 6 else coords[..., list(family.coordinates)]
+    mask, bias = _flat_pairs(request.mask, batch), _flat_pairs(request.bias, batch)
+    poses, weights = (_flat(q, batch), _flat(k, batch)), _coordinate_weights(request)
+    options = weights, mask, bias, request.exclude_self, float(request.margin)
+    slices = _flat(values, batch).float().split(_WIDEST, dim=-1)
+    parts = [triton_attention(request.group.name, *poses, part, *options) for part in slices]
+    out = torch.cat([part[0] for part in parts], dim=-1) if len(parts) > 1 else parts[0][0]
+    places = FAMILIES[request.group.name].coordinates
+    coords = parts[0][1] if len(places) == 6 else parts[0][1][..., list(places)]
     return (
         out.to(values.dtype).reshape(*batch, *out.shape[1:]),
         coords.reshape(*batch, *coords.shape[1:]),
@@ -78,7 +76,7 @@ def _coordinate_weights(request: Any) -> Tensor:
 
 def _flat(x: Tensor, batch: torch.Size) -> Tensor:
     """`[..., a, b, c]` as `[B, a, b, c]`."""
-    return x.expand(*batch, *x.shape[-3:]).reshape(-1, *x.shape[-3:])
+    return x.expand(*batch, *x.shape[-3:]).reshape(batch.numel(), *x.shape[-3:])
 
 
 def _flat_pairs(x: Tensor | None, batch: torch.Size) -> Tensor | None:
@@ -110,9 +108,7 @@ def _no_device(request: Any) -> str | None:
 
 def _is_registered(group: Any) -> bool:
     """A group of somebody else's may have the same name."""
-    from ..groups import groups
-
-    return groups().get(group.name) is group
+    return registered().get(group.name) is group
 
 
 def _names(items: set[Any]) -> str:
