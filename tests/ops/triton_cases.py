@@ -1,7 +1,7 @@
 """What `test_triton.py` runs in a process of its own, with `TRITON_INTERPRET=1`."""
 
 import os
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -22,23 +22,25 @@ pytestmark = [
 KINDS = ("easy", "near", "cut", "scales")
 
 
-def request(group: Group, q: Tensor, k: Tensor, values: Tensor, weights: Tensor, **more: object):
-    defaults = {
-        "mask": None,
-        "bias": None,
-        "exclude_self": False,
-        "chart": "principal",
-        "neighbours": None,
-        "margin": 0.0,
-    }
-    options = {**defaults, **more}
-    return SimpleNamespace(
-        group=group, q_poses=q, k_poses=k, values=values, weights=weights, **options
-    )
+@dataclass(frozen=True)
+class Request:
+    """What a backend is asked."""
+
+    group: Group
+    q_poses: Tensor
+    k_poses: Tensor
+    values: Tensor
+    weights: Tensor
+    mask: Tensor | None = None
+    bias: Tensor | None = None
+    exclude_self: bool = False
+    chart: str = "principal"
+    neighbours: Tensor | None = None
+    margin: float = 0.0
 
 
 def by_triton(group: Group, *leaves: Tensor, **options: object) -> tuple[Tensor, Tensor]:
-    asked = request(group, *leaves, **options)
+    asked = Request(group, *leaves, **options)
     assert backend.unsupported(asked) is None
     return backend.run(asked)
 
@@ -382,18 +384,44 @@ def op_arguments() -> tuple[object, ...]:
 
 
 def test_the_op_is_registered_as_torch_wants_it() -> None:
-    tests = ("test_schema", "test_autograd_registration", "test_faketensor")
-    torch.library.opcheck(_triton_ops.triton_attention, op_arguments(), test_utils=tests)
+    torch.library.opcheck(_triton_ops.triton_attention, op_arguments())
 
 
-def test_the_op_compiles_in_one_graph() -> None:
-    def loss(*arguments: object) -> Tensor:
-        out, coords, _ = _triton_ops.triton_attention(*arguments)
+def test_the_backend_compiles_in_one_graph() -> None:
+    def loss(*leaves: Tensor) -> Tensor:
+        out, coords = by_triton(la.SE2, *leaves)
         return out.square().sum() + coords.square().sum()
 
-    arguments = op_arguments()
-    leaves = [x for x in arguments if isinstance(x, Tensor) and x.requires_grad]
+    leaves = [x.float().requires_grad_() for x in case(la.SE2, 3, 4, 2, 3)]
     compiled = torch.compile(loss, backend="aot_eager", fullgraph=True)
-    found = torch.autograd.grad(compiled(*arguments), leaves)
-    expected = torch.autograd.grad(loss(*arguments), leaves)
+    found = torch.autograd.grad(compiled(*leaves), leaves)
+    expected = torch.autograd.grad(loss(*leaves), leaves)
     assert all(torch.equal(x, y) for x, y in zip(found, expected, strict=True))
+
+
+def test_autocast_does_not_reach_the_geometry() -> None:
+    leaves = [x.float().requires_grad_() for x in case(la.Aff2, 3, 4, 1, 3)]
+    expected = torch.autograd.grad(by_triton(la.Aff2, *leaves)[0].square().sum(), leaves)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = torch.autograd.grad(by_triton(la.Aff2, *leaves)[0].square().sum(), leaves)
+    assert all(torch.equal(x, y) for x, y in zip(found, expected, strict=True))
+
+
+def test_second_derivatives_are_refused_not_wrong() -> None:
+    leaves = [x.float().requires_grad_() for x in case(la.SO3, 3, 3, 1, 2)]
+    loss = by_triton(la.SO3, *leaves)[0].square().sum()
+    (gradient,) = torch.autograd.grad(loss, leaves[0], create_graph=True)
+    with pytest.raises(RuntimeError, match="no autograd formula"):
+        gradient.square().sum().backward()
+
+
+def test_torch_func_is_declined() -> None:
+    q, k, values, weights = (x.float() for x in case(la.SO3, 2, 3, 1, 2))
+
+    def ask(values: Tensor) -> Tensor:
+        reason = backend.unsupported(Request(la.SO3, q, k, values, weights))
+        assert reason is not None
+        assert "vmap" in reason
+        return values
+
+    torch.func.vmap(ask)(values[None])

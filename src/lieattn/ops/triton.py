@@ -101,9 +101,14 @@ def _no_device(request: Any) -> str | None:
         return f"it runs on CUDA devices, and tensors are on {tensors[0].device}"
     if find_spec("triton") is None:
         return "triton is not installed, see lieattn[triton]"
-    if any(torch._C._functorch.is_functorch_wrapped_tensor(x) for x in tensors):
+    # A question that the compiler cannot trace; there the op itself refuses torch.func.
+    if not torch.compiler.is_compiling() and any(map(_is_wrapped, tensors)):
         return "it does not run inside vmap, grad or jvp of torch.func"
     return None
+
+
+def _is_wrapped(x: Tensor) -> bool:
+    return bool(torch._C._functorch.is_functorch_wrapped_tensor(x))
 
 
 def _is_registered(group: Any) -> bool:
