@@ -249,15 +249,15 @@ def test_sets_of_no_and_of_one_token_give_zeros(count: int) -> None:
 
 @pytest.mark.parametrize("batch", [(), (2, 2)], ids=str)
 def test_batch_dimensions_are_any(batch: tuple[int, ...]) -> None:
-    q, k, values, weights = case(la.SE2, 3, 4, 2, 5, batch)
+    q, k, values, weights = case(la.SE2, 3, 4, 1, 5, batch)
     q = q[:1] if batch else q  # broadcasts
-    mask = torch.rand(*batch[1:], 2, 1, 4, generator=torch.Generator().manual_seed(0)) < 0.8
+    mask = torch.rand(*batch[1:], 1, 1, 4, generator=torch.Generator().manual_seed(0)) < 0.8
     assert_agrees(la.SE2, [q, k, values, weights], mask=mask)
 
 
 def test_wide_heads_are_done_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backend, "_WIDEST", 16)
-    assert_agrees(la.SE3, case(la.SE3, 5, 6, 2, 37))
+    assert_agrees(la.SE3, case(la.SE3, 5, 6, 1, 37))
 
 
 def test_values_may_be_bfloat16() -> None:
@@ -375,11 +375,11 @@ def test_gradients_of_values_do_not_need_those_of_poses() -> None:
 
 
 def op_arguments() -> tuple[object, ...]:
-    q, k, values, weights = (x.float() for x in case(la.SE3, 3, 4, 2, 3))
+    q, k, values, weights = (x.float() for x in case(la.SE3, 3, 4, 1, 3))
     weights = weights.repeat_interleave(3, dim=1)
     leaves = [x.requires_grad_() for x in (q, k, values, weights)]
     mask = torch.rand(1, 1, 3, 4, generator=torch.Generator().manual_seed(0)) < 0.8
-    bias = torch.zeros(1, 2, 3, 1, requires_grad=True)
+    bias = torch.zeros(1, 1, 3, 1, requires_grad=True)
     return "SE3", *leaves, mask, bias, False, 0.0
 
 
