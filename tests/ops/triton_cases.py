@@ -154,8 +154,10 @@ def test_errs_at_most_twice_as_much_as_the_reference(
         ours = torch.stack([x[name] for x in error]).norm() / sizes[:2].norm()
         allowed = max(theirs.norm() / sizes.norm(), theirs[:2].norm() / sizes[:2].norm())
         if name == "d weights":
-            # A few numbers, each one sum over all pairs with much cancellation: by accident the
-            # reference errs by 5e-8 on one set and by 5e-6 on the next.
+            # Looser: the reference's worst set, not its average. These are a few numbers, each one
+            # sum over all pairs that cancels, and two sets do not tell an average: the reference
+            # errs by 5e-8 on one and 5e-6 on the next. Over 20 sets medians were 0.3 to 1.7 times
+            # the reference's, yet up to 8 sets of 20 above twice (SO(2) near the cut).
             allowed = (theirs / sizes).max()
         print(f"{group!s:7}{kind:7}{name:10} {ours:.1e} {allowed:.1e}")
         assert ours <= 2 * allowed, (name, ours, allowed)
