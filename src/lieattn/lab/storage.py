@@ -66,8 +66,12 @@ def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
 
 def write_json(path: Path, value: Any, indent: int | None = 1) -> None:
     """JSON with sorted keys: equal values are equal files. Without indent it is one line."""
+    write_bytes(path, json_bytes(value, indent))
+
+
+def json_bytes(value: Any, indent: int | None = 1) -> bytes:
     text = json.dumps(value, indent=indent, sort_keys=True, allow_nan=False)
-    write_bytes(path, (text + "\n").encode())
+    return (text + "\n").encode()
 
 
 def read_json(path: Path) -> Any:
