@@ -98,3 +98,80 @@ def reproduce(
         then = "The same command, without --again," if again else "The same command"
         errors.print(f"lieattn: stopped. {then} goes on from here.")
         raise typer.Exit(130) from None
+
+
+@app.command()
+def bench(
+    group: Annotated[
+        list[str] | None,
+        typer.Option(help="SO3, SE3, Aff2, Aff3 (the default), any other, or all. Repeatable."),
+    ] = None,
+    n: Annotated[list[int] | None, typer.Option(help="Poses; 512, 2048, 8192. Repeatable.")] = None,
+    head_width: Annotated[
+        list[int] | None, typer.Option(help="Width of a head; 16, 64. Repeatable.")
+    ] = None,
+    heads: Annotated[int, typer.Option(help="Heads.")] = 4,
+    batch: Annotated[int, typer.Option(help="Sets in a batch.")] = 1,
+    backend: Annotated[
+        list[str] | None, typer.Option(help="Of lie_attention; all that work. Repeatable.")
+    ] = None,
+    repeat: Annotated[
+        int | None, typer.Option(help="Turns of every contestant; 30, or 5 with --quick.")
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Seconds of a contestant, case and pass; 3, or 0.5 with --quick."),
+    ] = None,
+    patience: Annotated[
+        float | None, typer.Option(help="Leave out calls expected to take more seconds; 20.")
+    ] = None,
+    limit: Annotated[
+        float | None, typer.Option(help="Leave out calls expected to take more GB; half of free.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Of torch; its own choice.")] = None,
+    backward: Annotated[bool, typer.Option(help="Time backward passes too.")] = True,
+    memory: Annotated[bool, typer.Option(help="Measure peak memory.")] = True,
+    peers: Annotated[bool, typer.Option(help="IPA and EGNN layers, if installed.")] = True,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: SE3, width 16, N 128 and 512.")
+    ] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the files; replaces those there.")] = Path(
+        "runs/bench"
+    ),
+) -> None:
+    """Time attention over poses beside plain attention, and measure its memory.
+
+    All take turns on the same sizes; ratios are of least times, to scaled_dot_product_attention's.
+
+    Writes bench.json, bench.md and figures. Ctrl-C keeps what is measured by then.
+    """
+    from .bench.request import request
+    from .bench.run import run
+    from .storage import RunError
+
+    errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    try:
+        asked = request(
+            group or [],
+            n or [],
+            head_width or [],
+            backend or [],
+            heads=heads,
+            batch=batch,
+            repeat=repeat,
+            budget=budget,
+            patience=patience,
+            limit=limit,
+            threads=threads,
+            backward=backward,
+            memory=memory,
+            peers=peers,
+            quick=quick,
+        )
+        stopped = run(asked, out, Console())
+    except RunError as error:
+        errors.print(f"lieattn: {error}")
+        raise typer.Exit(2) from None
+    if stopped:
+        errors.print(f"lieattn: {stopped}")
+        raise typer.Exit(130)

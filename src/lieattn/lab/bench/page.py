@@ -1,0 +1,83 @@
+"""`bench.md`: the tables, the figures, and what one needs to know of both."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Any
+
+from ...groups import get_group
+from ...ops import BACKENDS
+from ..report.document import Section, Table
+from .cases import PASSES
+from .charts import figures
+from .results import cell_title, megabytes, milliseconds, passes, ratio, rows, skipped
+from .terminal import legend
+
+FRONT = ("native", "tiled")  # before all others
+
+
+def document(found: dict[str, Any]) -> Section:
+    """The page of a run."""
+    parts: list[Any] = [legend(found), _made_by(found), *figures(found)]
+    parts += [
+        Section(title, [_table(found, list(cells))])
+        for title, cells in groupby(found["cells"], cell_title)
+    ]
+    who = [f"- **{c['label']}**: {c['what']}." for c in found["contestants"]]
+    if found["memory_method"]:
+        who.append(f"- **MB**: {found['memory_method']}.")
+    parts.append(Section("Who takes part", ["\n".join(who)]))
+    if left_out := [f"- {line}" for line in [*found["notes"], *skipped(found)]]:
+        parts.append(Section("What was left out", ["\n".join(left_out)]))
+    return Section("Attention: time and memory", parts)
+
+
+def _made_by(found: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {version}" for name, version in found["made_with"].items())
+    machine = found["machine"]
+    text = (
+        f"Made by `{found['command']}` with {versions} on {machine['processor']} "
+        f"({machine['architecture']}, {machine['torch_features']}), threads: {machine['threads']}."
+    )
+    return text if found["complete"] else f"{text} **It was stopped before its end.**"
+
+
+def _table(found: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
+    which = passes(found)
+    memory = which if found["memory_method"] else []
+    header = ["N", ""]
+    for name in which:
+        header += [f"{PASSES[name]}, ms", "over SDPA"]
+    header += [f"{PASSES[name]}, MB" for name in memory]
+    lines = []
+    for cell in cells:
+        for row in rows(found, cell):
+            line = [f"{cell['n']}", row.label]
+            for name in which:
+                line += [milliseconds(row.seconds.get(name)), ratio(row.ratios.get(name))]
+            lines.append(line + [megabytes(row.memory.get(name)) for name in memory])
+    return Table(header, lines)
+
+
+def front_table(found: dict[str, Any]) -> Table:
+    """Time of one backend over SDPA's, a row a size and a column a group: for a front page."""
+    groups = list(dict.fromkeys(cell["group"] for cell in found["cells"]))
+    backend = _foremost(found)
+    ends = list(dict.fromkeys((passes(found)[0], passes(found)[-1])))
+    lines: dict[tuple[int, int], dict[str, str]] = {}
+    for cell in found["cells"]:
+        for row in rows(found, cell):
+            if row.name == backend:
+                numbers = " / ".join(ratio(row.ratios.get(which)) for which in ends)
+                lines.setdefault((cell["width"], cell["n"]), {})[cell["group"]] = numbers
+    body = [
+        [f"{width}, {n}", *(line.get(group, "-") for group in groups)]
+        for (width, n), line in sorted(lines.items())
+    ]
+    return Table([f"{backend}: head width, N", *(str(get_group(g)) for g in groups)], body)
+
+
+def _foremost(found: dict[str, Any]) -> str:
+    """The backend of the front page: one for all sizes, the fastest kind that took part."""
+    present = {contestant["name"] for contestant in found["contestants"]}
+    return next(name for name in (*FRONT, *BACKENDS) if name in present)

@@ -1,0 +1,169 @@
+"""What was asked for on the command line, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...groups import get_group
+from ...groups.base import groups
+from ...ops import BACKENDS
+from ..storage import RunError
+from .cases import PASSES, Case
+
+GROUPS = ("SO3", "SE3", "Aff2", "Aff3")
+SIZES, WIDTHS, REPEAT, BUDGET = (512, 2048, 8192), (16, 64), 30, 3.0
+QUICK: dict[str, Any] = {
+    "groups": ("SE3",),
+    "sizes": (128, 512),
+    "widths": (16,),
+    "repeat": 5,
+    "budget": 0.5,
+}
+OPTIONS = {
+    "groups": "--group",
+    "sizes": "--n",
+    "widths": "--head-width",
+    "heads": "--heads",
+    "batch": "--batch",
+    "backends": "--backend",
+    "repeat": "--repeat",
+    "budget": "--budget",
+    "patience": "--patience",
+    "threads": "--threads",
+    "backward": "--backward",
+    "memory": "--memory",
+    "peers": "--peers",
+}
+UNKNOWN_MEMORY = 4.0  # GB taken for the limit where the system does not say what is free
+
+
+@dataclass(frozen=True)
+class Request:
+    """Sizes, contestants and how long to measure."""
+
+    groups: tuple[str, ...] = GROUPS
+    sizes: tuple[int, ...] = SIZES
+    widths: tuple[int, ...] = WIDTHS
+    heads: int = 4
+    batch: int = 1
+    backends: tuple[str, ...] = ()  # none: all that there are
+    repeat: int = REPEAT
+    budget: float = BUDGET  # seconds of a contestant, a case and a pass
+    patience: float = 20.0  # seconds of a call
+    limit: float = UNKNOWN_MEMORY  # GB of a call
+    threads: int = 1
+    backward: bool = True
+    memory: bool = True
+    peers: bool = True
+
+    def plan(self) -> list[Case]:
+        """Cases; sizes grow, so that each tells what the next will take."""
+        return [
+            Case(group, width, n, self.heads, self.batch)
+            for group in self.groups
+            for width in self.widths
+            for n in self.sizes
+        ]
+
+    @property
+    def passes(self) -> tuple[str, ...]:
+        return tuple(PASSES) if self.backward else ("forward",)
+
+    def command(self) -> str:
+        """The command that asks for this; what depends on the machine alone is left to it."""
+        words = ["lieattn bench"]
+        for name, option in OPTIONS.items():
+            value, default = getattr(self, name), getattr(Request(), name)
+            if value == default:
+                continue
+            if isinstance(value, bool):  # all of them are on by default
+                words.append(f"--no-{name}")
+                continue
+            values = value if isinstance(value, tuple) else (value,)
+            words += [f"{option} {each}" for each in values]
+        return " ".join(words)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def request(
+    groups: Sequence[str],
+    sizes: Sequence[int],
+    widths: Sequence[int],
+    backends: Sequence[str],
+    *,
+    quick: bool,
+    limit: float | None,
+    threads: int | None,
+    **numbers: Any,
+) -> Request:
+    """A request with names and numbers checked; what is None or empty has its default."""
+    given: dict[str, Any] = {
+        "groups": _groups(groups),
+        "sizes": tuple(sorted(set(sizes))),
+        "widths": tuple(sorted(set(widths))),
+        **numbers,
+    }
+    defaults = QUICK if quick else {}
+    chosen = {**defaults, **{k: v for k, v in given.items() if v is not None and v != ()}}
+    asked = Request(
+        backends=tuple(dict.fromkeys(_known_backend(name) for name in backends)),
+        limit=limit if limit is not None else _half_of_memory(),
+        threads=threads if threads is not None else torch.get_num_threads(),
+        **chosen,
+    )
+    _require_positive(asked)
+    return asked
+
+
+def _require_positive(asked: Request) -> None:
+    options = {
+        "--n": asked.sizes,
+        "--head-width": asked.widths,
+        "--heads": (asked.heads,),
+        "--batch": (asked.batch,),
+        "--repeat": (asked.repeat,),
+        "--threads": (asked.threads,),
+    }
+    for option, values in options.items():
+        if min(values) < 1:
+            raise RunError(f"{option} must be at least 1, got {min(values)}.")
+    for option, value in (
+        ("--budget", asked.budget),
+        ("--patience", asked.patience),
+        ("--limit", asked.limit),
+    ):
+        if not value > 0:
+            raise RunError(f"{option} must be above 0, got {value:g}.")
+
+
+def _groups(names: Sequence[str]) -> tuple[str, ...]:
+    known = {name.lower(): name for name in groups()}
+    plain = [name.lower().replace("(", "").replace(")", "") for name in names]
+    if "all" in plain:
+        return tuple(known.values())
+    for name, short in zip(names, plain, strict=True):
+        if short not in known:
+            listed = ", ".join(known.values())
+            raise RunError(f"unknown group {name!r}; known are {listed}, and all.")
+    return tuple(dict.fromkeys(get_group(known[short]).name for short in plain))
+
+
+def _known_backend(name: str) -> str:
+    if name not in BACKENDS:
+        raise RunError(f"unknown backend {name!r}; known are {', '.join(BACKENDS)}.")
+    return name
+
+
+def _half_of_memory() -> float:
+    """Half of what is free, in GB."""
+    info = Path("/proc/meminfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    free = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
+    return round(free[0] * 1024 / 2e9, 1) if free else UNKNOWN_MEMORY

@@ -1,0 +1,154 @@
+"""What was measured as plain JSON, and as rows of numbers beside those of SDPA."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ... import __version__
+from ...groups import get_group
+from .cases import PASSES
+from .contestants import SDPA
+from .measuring import Bench
+from .memory import METHOD
+from .peers import PEERS, missing
+
+FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "asimd")
+
+
+def gather(bench: Bench, complete: bool) -> dict[str, Any]:
+    """Everything, with all that is needed to measure it again."""
+    return {
+        "format": 1,
+        "command": bench.asked.command(),
+        "complete": complete,
+        "settings": bench.asked.to_dict(),
+        "made_with": _versions(),
+        "machine": _machine() | {"threads": bench.asked.threads},
+        "memory_method": METHOD if bench.asked.memory and bench.measurable else None,
+        "notes": bench.notes,
+        "contestants": [
+            {"name": c.name, "label": c.label, "what": c.what} for c in bench.contestants.values()
+        ],
+        "cells": [
+            {
+                "group": cell.case.group,
+                "width": cell.case.width,
+                "n": cell.case.n,
+                "records": cell.records(),
+            }
+            for cell in bench.cells
+            if cell.records()
+        ],
+    }
+
+
+def _versions() -> dict[str, str]:
+    installed = {"lieattn": __version__, "torch": torch.__version__.split("+")[0]}
+    installed |= {name: metadata.version(name) for name in PEERS if name not in missing()}
+    return installed | {"python": platform.python_version()}
+
+
+def _machine() -> dict[str, Any]:
+    """The processor, not the computer's name."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    about = {key.strip(): value.strip() for key, _, value in (x.partition(":") for x in lines)}
+    flags = set(about.get("flags", about.get("Features", "")).split())
+    return {
+        "processor": about.get("model name", platform.machine()),
+        "architecture": platform.machine(),
+        "features": [name for name in FEATURES if name in flags],
+        "torch_features": torch.backends.cpu.get_cpu_capability(),
+        "system": platform.system(),
+    }
+
+
+@dataclass(frozen=True)
+class Row:
+    """A contestant on one case; numbers by pass, of those that were measured."""
+
+    name: str
+    label: str
+    seconds: dict[str, float]
+    ratios: dict[str, float]  # to SDPA in the same turns
+    memory: dict[str, int]
+    missing: dict[str, str]
+
+
+def cell_title(cell: dict[str, Any]) -> str:
+    return f"{get_group(cell['group'])}, head width {cell['width']}"
+
+
+def rows(found: dict[str, Any], cell: dict[str, Any]) -> Iterator[Row]:
+    """Contestants of a case in the order of tables."""
+    base = _by_pass(cell, SDPA, "minimum")
+    if "backward" in base:
+        base["poses"] = base["backward"]  # plain attention has no poses: it is the same pass
+    present = {record["contestant"] for record in cell["records"]}
+    for contestant in found["contestants"]:
+        if (name := contestant["name"]) in present:
+            seconds = _by_pass(cell, name, "minimum")
+            ratios = {which: seconds[which] / base[which] for which in seconds if which in base}
+            memory, missing = (_by_pass(cell, name, key) for key in ("memory", "missing"))
+            yield Row(name, contestant["label"], seconds, ratios, memory, missing)
+
+
+def _by_pass(cell: dict[str, Any], name: str, key: str) -> dict[str, Any]:
+    return {
+        record["pass"]: record[key]
+        for record in cell["records"]
+        if record["contestant"] == name and key in record
+    }
+
+
+def passes(found: dict[str, Any]) -> list[str]:
+    """Those that were measured."""
+    seen = {record["pass"] for cell in found["cells"] for record in cell["records"]}
+    return [which for which in PASSES if which in seen]
+
+
+def milliseconds(seconds: float | None) -> str:
+    """`0.312`, `3.12`, `31.2`, `312`, `3,120`; a dash for nothing."""
+    return "-" if seconds is None else short(seconds * 1e3)
+
+
+def ratio(value: float | None) -> str:
+    """`0.73`, `16`, `168`."""
+    return "-" if value is None else f"{value:.2f}" if value < 9.995 else f"{value:,.0f}"
+
+
+def megabytes(size: int | None) -> str:
+    return "-" if size is None else short(size / 1e6, digits=2)
+
+
+def short(value: float, digits: int = 3) -> str:
+    """Significant digits without an exponent."""
+    if value >= 10 ** (digits - 1):
+        return f"{float(f'{value:.{digits}g}'):,.0f}"
+    magnitude = int(f"{value:e}".split("e")[1]) if value else 0
+    return f"{value:.{min(max(digits - 1 - magnitude, 0), digits)}f}"
+
+
+def skipped(found: dict[str, Any]) -> list[str]:
+    """Why there are dashes: a line for each contestant and reason, with the sizes it held for."""
+    places: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for cell in found["cells"]:
+        for row in rows(found, cell):
+            for why in set(row.missing.values()):
+                places.setdefault((row.label, why), []).append(cell)
+    return [f"{label}, {_where(found, cells)}: {why}." for (label, why), cells in places.items()]
+
+
+def _where(found: dict[str, Any], cells: list[dict[str, Any]]) -> str:
+    """`N 2048, 8192`, with the groups in front if it is not so in all."""
+    sizes = ", ".join(f"{n}" for n in sorted({cell["n"] for cell in cells}))
+    names = list(dict.fromkeys(str(get_group(cell["group"])) for cell in cells))
+    everywhere = len(names) == len({cell["group"] for cell in found["cells"]})
+    return f"N {sizes}" if everywhere else f"{', '.join(names)}, N {sizes}"
