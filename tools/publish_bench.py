@@ -1,0 +1,60 @@
+"""Put the results of `lieattn bench` into the docs: `python tools/publish_bench.py runs/bench`.
+
+Writes docs/benchmarks/ (bench.json, README.md and its figures) and the small table of the front
+page. Without a folder the pages are written anew from the results that are there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from lieattn.lab.bench.page import document, front_table
+from lieattn.lab.bench.run import RESULTS
+from lieattn.lab.report import markdown
+from lieattn.lab.report.document import Section
+
+ROOT = Path(__file__).parents[1]
+MARKS = ("<!-- bench -->", "<!-- end of bench -->")
+NOTE = (
+    f"The numbers are in [{RESULTS}]({RESULTS}); `python tools/publish_bench.py runs/bench` makes "
+    "this page. Logarithms alone, against kornia, pypose, jaxlie and scipy: "
+    "[lie_ops.md](lie_ops.md)."
+)
+
+
+def publish(folder: Path | None, root: Path = ROOT) -> None:
+    docs = root / "docs" / "benchmarks"
+    docs.mkdir(parents=True, exist_ok=True)
+    if folder is not None:
+        if not json.loads((folder / RESULTS).read_text(encoding="utf-8"))["complete"]:
+            sys.exit(f"{folder} holds a bench that was stopped before its end.")
+        shutil.copyfile(folder / RESULTS, docs / RESULTS)
+    found = json.loads((docs / RESULTS).read_text(encoding="utf-8"))
+    figures = docs / markdown.FIGURES
+    shutil.rmtree(figures, ignore_errors=True)
+    figures.mkdir()
+    for figure in document(found).figures():
+        (figures / f"{figure.name}.svg").write_bytes(figure.svg)
+    (docs / "README.md").write_text(page(found), encoding="utf-8")
+    front = root / "README.md"
+    front.write_text(with_table(front.read_text(encoding="utf-8"), found), encoding="utf-8")
+
+
+def page(found: dict[str, Any]) -> str:
+    """docs/benchmarks/README.md."""
+    whole = document(found)
+    return markdown.render(Section(whole.title, [*whole.parts[:2], NOTE, *whole.parts[2:]]))
+
+
+def with_table(front: str, found: dict[str, Any]) -> str:
+    """The front page with its table between the marks."""
+    start, end = front.index(MARKS[0]) + len(MARKS[0]), front.index(MARKS[1])
+    return f"{front[:start]}\n{markdown.table(front_table(found))}\n{front[end:]}"
+
+
+if __name__ == "__main__":
+    publish(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
