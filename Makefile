@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: test reproduce reproduce-full verify setup lint types bench format clean
+.PHONY: test reproduce reproduce-full verify setup lint types bench bench-ops peers format clean
 
 test: setup lint types
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -38,10 +38,17 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Against kornia, pypose, jaxlie and scipy; installs them into the same environment.
-bench: setup
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+# The attention operator against plain attention and peers; best on a quiet machine.
+bench: peers
+	$(BIN)/lieattn bench
+
+# Lie group logarithms against kornia, pypose, jaxlie and scipy.
+bench-ops: peers
 	$(BIN)/python benchmarks/lie_ops.py --write
+
+# Those that are compared with, in the same environment.
+peers: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis
