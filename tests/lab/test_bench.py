@@ -1,0 +1,362 @@
+"""The benchmark: it times the right thing, says what it measured, and can be stopped."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import re
+import runpy
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+import lieattn as la
+from lieattn import Group
+from lieattn.lab.bench import contestants, measuring, memory, progress, timing
+from lieattn.lab.bench.cases import PASSES, Case, Contestant, Problem
+from lieattn.lab.bench.literal import literal_attention
+from lieattn.lab.bench.page import document, front_table
+from lieattn.lab.bench.peers import missing
+from lieattn.lab.bench.request import Request, request
+from lieattn.lab.bench.results import gather, ratio, rows, short, skipped
+from lieattn.lab.bench.run import run
+from lieattn.lab.bench.terminal import print_tables
+from lieattn.lab.report import markdown
+from lieattn.lab.storage import RunError
+
+ROOT = Path(__file__).parents[2]
+TINY = Request(("SE3", "SO3"), (4, 8), (2,), heads=2, repeat=2, budget=0.1, memory=False)
+linux = pytest.mark.skipif(not memory.measurable(), reason="no peak that can be reset")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A whole run, as it was written."""
+    out = tmp_path_factory.mktemp("bench")
+    assert run(TINY, out, Console(file=io.StringIO(), width=80)) is None
+    return json.loads((out / "bench.json").read_text(encoding="utf-8"))
+
+
+# ---- what is timed ---------------------------------------------------------------------------
+
+
+def test_the_literal_form_is_the_operator(group: Group) -> None:
+    case = Case(group.name, 4, 7, heads=2, batch=2)
+    poses, h = case.poses(), case.random(2, 7, 8)
+    weights, W = torch.rand(2, len(group.blocks)) + 0.5, case.random(8, 8 + group.dim)
+    literal = literal_attention(group, poses, h, weights, W)
+    values = (h @ W[:, :8].T).unflatten(-1, (2, 4)).transpose(1, 2)
+    out, coords = la.lie_attention(group, poses, poses, values, weights)
+    W_w = W[:, 8:].unflatten(0, (2, 4))
+    torch.testing.assert_close(literal, out + coords @ W_w.mT, atol=2e-5, rtol=2e-5)
+
+
+def test_all_pairs_of_the_poses_are_on_the_chart(group: Group) -> None:
+    poses = Case(group.name, 4, 40).poses()
+    assert la.relations(group, poses, poses).valid.all()
+
+
+@pytest.mark.parametrize("name", ["sdpa", "reference", "literal", *contestants.PEERS])
+def test_a_pass_takes_the_gradients_it_says(name: str) -> None:
+    if name in missing():
+        pytest.skip(f"{name} is not installed")
+    problem = contestants.everybody(["reference"], peers=True)[name].build(Case("SE3", 4, 6))
+    inputs = len(problem.inputs) + len(problem.parameters)
+    shapes = [tuple(x.shape) for x in problem.call("forward")()]
+    assert shapes == [tuple(shape) for shape in problem.shapes]
+    assert len(problem.call("backward")()) == inputs
+    assert len(problem.call("poses")()) == inputs + len(problem.poses)
+    assert not problem.call("forward")()[0].requires_grad
+
+
+def test_a_backend_that_cannot_or_errs_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    case, reference = Case("SE2", 4, 64), contestants.everybody(["reference"], False)["reference"]
+    assert all(contestants.refusal(reference, case, which) is None for which in PASSES)
+
+    def wrong(backend: str, case: Case) -> Problem:
+        problem = contestants._lie_attention(backend, case)
+        return Problem(lambda *a: [2 * x for x in problem.function(*a)], *_rest(problem))
+
+    def unable(case: Case) -> Problem:
+        raise RuntimeError("no compiler\nand a long story")
+
+    liar = Contestant("reference", "", "", lambda case: wrong("reference", case))
+    assert "away from those of the reference" in str(contestants.refusal(liar, case, "forward"))
+    lame = Contestant("reference", "", "", unable)
+    assert contestants.refusal(lame, case, "forward") == "no compiler"
+
+
+def _rest(problem: Problem) -> tuple[Any, ...]:
+    return problem.inputs, problem.poses, problem.shapes
+
+
+# ---- turns -----------------------------------------------------------------------------------
+
+
+def test_contestants_take_turns_and_slow_ones_have_fewer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    order: list[str] = []
+    seconds = {"fast": 0.003, "slow": 0.03, "snail": 0.3}
+
+    def call(name: str) -> Any:
+        return lambda: (order.append(name), seconds[name] * (1 + 0.1 / len(order)))[1]
+
+    monkeypatch.setattr(timing, "_clock", lambda call: call())  # calls tell how long they took
+    cell = timing.Cell(Case("SE2", 4, 4))
+    calls = {(name, "forward"): call(name) for name in seconds}
+    shares = [share for _, share in timing.take_turns(cell, calls, repeat=6, budget=0.05)]
+    assert order[:8] == ["fast", "slow", "snail", "fast", "slow", "fast", "slow", "fast"]
+    counts = {key[0]: len(times) for key, times in cell.times.items()}
+    assert counts == {"fast": 6, "slow": 3, "snail": 1}  # the first call of the snail is the one
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    fast = cell.times["fast", "forward"]
+    assert cell.records()[0]["minimum"] == pytest.approx(min(fast), rel=1e-4)
+    assert cell.records()[0]["median"] == pytest.approx(sorted(fast)[3], rel=1e-2)
+
+
+def test_short_calls_are_repeated_within_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([0.0009, 0.0005, 0.0004, 0.0006, 1.0])
+    monkeypatch.setattr(timing, "_clock", lambda call: next(seconds))
+    assert timing._turn(lambda: None) == 0.0004
+    assert next(seconds) == 1.0
+
+
+def test_what_would_take_too_long_or_too_much_is_a_dash_with_a_reason() -> None:
+    asked = Request(("SO2",), (32, 64), (2,), repeat=1, backward=False, memory=False, peers=False)
+    bench = measuring.Bench(asked)
+    bench.cells.append(timing.Cell(Case("SO2", 2, 32), times={("literal", "forward"): [6.0]}))
+    literal, case = bench.contestants["literal"], Case("SO2", 2, 64)
+    with memory.Meter(1) as meter:
+        assert "20 s" in str(bench._why_not(literal, case, "forward", meter))
+        bench.probes["literal", Case("SO2", 2, 256), "forward"] = 10**9
+        large = Case("SO2", 2, 1024)
+        bench.cells.clear()
+        assert bench._predicted_bytes(literal, large, "forward", meter) == 16e9
+        assert "4 GB" in str(bench._why_not(literal, large, "forward", meter))
+        assert bench._why_not(bench.contestants["sdpa"], large, "forward", meter) is None
+    cell = timing.Cell(case, times={("sdpa", "forward"): [0.1]})
+    cell.missing["literal", "forward"] = "too much"
+    bench.cells.append(cell)
+    found = gather(bench, complete=True)
+    assert skipped(found) == ["paper-literal, N 64: too much."]
+    console = Console(record=True, width=80, file=io.StringIO())
+    print_tables(found, console)
+    assert re.search(r"paper-literal +- +-", console.export_text())
+
+
+# ---- memory ----------------------------------------------------------------------------------
+
+
+@linux
+def test_memory_is_that_of_the_tensors_a_call_makes() -> None:
+    with memory.Meter(1) as meter:
+        n = 512
+        peak = meter.peak("literal", Case("SO2", 2, n, heads=4), "forward")
+        assert isinstance(peak, int)
+        pairs = n * n * 4
+        assert 9 * pairs < peak < 100 * pairs  # the concatenation of h and w alone has 9 floats
+        plain = meter.peak("sdpa", Case("SO2", 2, n, heads=4), "forward")
+        assert isinstance(plain, int)
+        assert plain < peak / 4
+        assert "unknown" in str(meter.peak("reference", Case("SO9", 2, 4), "forward"))
+        assert isinstance(meter.peak("sdpa", Case("SO2", 2, 4), "forward"), int)  # still serves
+
+
+# ---- results ---------------------------------------------------------------------------------
+
+
+def test_a_run_measures_every_pass_of_everybody(found: dict[str, Any]) -> None:
+    assert found["complete"]
+    assert [(c["group"], c["n"]) for c in found["cells"]] == [
+        ("SE3", 4),
+        ("SE3", 8),
+        ("SO3", 4),
+        ("SO3", 8),
+    ]
+    for cell in found["cells"]:
+        keys = {(r["contestant"], r["pass"]) for r in cell["records"] if "minimum" in r}
+        assert {("sdpa", "forward"), ("sdpa", "backward")} <= keys
+        for name in ("reference", "literal"):
+            assert {(name, which) for which in PASSES} <= keys
+        peers = {key[0] for key in keys} & set(contestants.PEERS)
+        assert peers == (
+            set(contestants.PEERS) - set(missing()) if cell["group"] == "SE3" else set()
+        )
+    for name in missing():
+        assert any(name in note and "pip install" in note for note in found["notes"])
+
+
+def test_ratios_are_to_sdpa_of_the_same_cell(found: dict[str, Any]) -> None:
+    cell = found["cells"][1]
+    least = {(r["contestant"], r["pass"]): r["minimum"] for r in cell["records"]}
+    row = next(row for row in rows(found, cell) if row.name == "literal")
+    for which, below in (("forward", "forward"), ("backward", "backward"), ("poses", "backward")):
+        expected = least["literal", which] / least["sdpa", below]
+        assert row.ratios[which] == pytest.approx(expected)
+
+
+def test_tables_fit_80_columns_and_pages_hold_them(found: dict[str, Any]) -> None:
+    console = Console(record=True, width=80, file=io.StringIO())
+    print_tables(found, console)
+    text = console.export_text()
+    assert "…" not in text
+    page = markdown.render(document(found), folder=".")
+    for cell in found["cells"]:
+        for row in rows(found, cell):
+            number = ratio(row.ratios["forward"])
+            assert re.search(rf"{row.label} .* {re.escape(number)} ", text)
+            assert re.search(rf"\| {row.label} \| .* \| {re.escape(number)} \|", page)
+    assert "./time.svg" in page
+    assert "./backward.svg" in page
+    for figure in document(found).figures():
+        svg = figure.svg.decode()
+        for title in ("SE(3), head width 2", "SO(3), head width 2", "paper-literal", "SDPA"):
+            assert title in svg
+
+
+def test_results_name_no_computer_and_no_folder(found: dict[str, Any]) -> None:
+    text = json.dumps(found)
+    assert os.uname().nodename not in text
+    assert str(ROOT) not in text
+    assert found["machine"]["torch_features"]
+    assert found["command"] == (
+        "lieattn bench --group SE3 --group SO3 --n 4 --n 8 --head-width 2 --heads 2 --repeat 2 "
+        "--budget 0.1 --no-memory"
+    )
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_counts_cases_and_tells_the_time_left(terminal: bool) -> None:
+    asked = Request(("SO2",), (4, 8), (2,), repeat=1, backward=False, memory=False, peers=False)
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=terminal, width=80)
+    progress.follow(measuring.Bench(asked).run(), 2, console)
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+    assert "SO(2), width 2, N 8" in text
+    if terminal:
+        assert "100%" in text.splitlines()[-1]
+        assert max(len(line) for line in text.replace("\r", "\n").splitlines()) <= 80
+    else:
+        lines = text.splitlines()
+        assert [line.split("done, ")[1][:6] for line in lines] == ["1 of 2", "2 of 2"]
+        assert all(line.endswith(" s left") for line in lines)
+
+
+def test_numbers_are_short() -> None:
+    times = (0.0312, 0.312, 3.12, 31.2, 312.4, 3124.0)
+    assert " ".join(map(short, times)) == "0.031 0.312 3.12 31.2 312 3,120"
+    ratios = (0.734, 1.0, 16.4, 1684.0, None)
+    assert " ".join(map(ratio, ratios)) == "0.73 1.00 16 1,684 -"
+    assert progress.time_left(30.0, 0.5) == "30 s left"
+    assert progress.time_left(300.0, 0.5) == "5 min left"
+
+
+# ---- the published page ----------------------------------------------------------------------
+
+
+def test_publishing_writes_pages_that_agree_with_the_numbers(
+    found: dict[str, Any], tmp_path: Path
+) -> None:
+    tool = runpy.run_path(str(ROOT / "tools" / "publish_bench.py"))
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "bench.json").write_text(json.dumps(found))
+    front = (ROOT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "README.md").write_text(front, encoding="utf-8")
+    tool["publish"](tmp_path / "run", tmp_path)
+    page = (tmp_path / "docs" / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    assert found["command"] in page
+    for name in re.findall(r"\]\((figures/[^)]*)\)", page):
+        assert (tmp_path / "docs" / "benchmarks" / name).exists()
+    table = markdown.table(front_table(found))
+    assert f"<!-- bench -->\n{table}\n<!-- end of bench -->" in (tmp_path / "README.md").read_text()
+    assert len(front_table(found).rows) == 2
+    (tmp_path / "run" / "bench.json").write_text(json.dumps({**found, "complete": False}))
+    with pytest.raises(SystemExit, match="stopped before its end"):
+        tool["publish"](tmp_path / "run", tmp_path)
+
+
+def test_the_pages_say_what_the_published_numbers_say() -> None:
+    """Without published numbers the front page has no table."""
+    tool = runpy.run_path(str(ROOT / "tools" / "publish_bench.py"))
+    docs, front = ROOT / "docs" / "benchmarks", (ROOT / "README.md").read_text(encoding="utf-8")
+    if not (docs / "bench.json").exists():
+        assert "<!-- bench -->\n<!-- end of bench -->" in front
+        assert not (docs / "README.md").exists()
+        return
+    published = json.loads((docs / "bench.json").read_text(encoding="utf-8"))
+    assert published["complete"]
+    assert tool["page"](published) == (docs / "README.md").read_text(encoding="utf-8")
+    assert tool["with_table"](front, published) == front
+
+
+# ---- the command -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"groups": ["SE9"]}, "unknown group 'SE9'; known are SO2, .*, and all"),
+        ({"backends": ["warp"]}, "unknown backend 'warp'; known are auto, reference"),
+        ({"sizes": [0]}, "--n must be at least 1, got 0"),
+        ({"repeat": 0}, "--repeat must be at least 1, got 0"),
+        ({"widths": [-1]}, "--head-width must be at least 1"),
+        ({"budget": 0.0}, "--budget must be above 0"),
+    ],
+)
+def test_bad_requests_are_met_with_a_line(wrong: dict[str, Any], message: str) -> None:
+    given: dict[str, Any] = {"groups": [], "sizes": [], "widths": [], "backends": []}
+    with pytest.raises(RunError, match=message):
+        request(**{**given, "quick": True, "limit": None, "threads": 1, **wrong})
+
+
+def test_requests_have_defaults_and_take_names_as_people_write_them() -> None:
+    asked = request(["se(3)", "aff2"], [], [], [], quick=True, limit=1.0, threads=1, repeat=None)
+    assert asked.groups == ("SE3", "Aff2")
+    assert (asked.sizes, asked.repeat) == ((128, 512), 5)
+    full = request(["all"], [9, 3], [], [], quick=False, limit=1.0, threads=1, heads=2)
+    assert full.groups == tuple(la.groups())
+    assert (full.sizes, full.widths, full.heads) == ((3, 9), (16, 64), 2)
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "lieattn.cli", "bench", "--quick", "--threads", "1", *arguments]
+
+
+def test_an_unwritable_folder_is_found_out_first(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = subprocess.run(
+        command("--out", str(tmp_path / "file")), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert re.fullmatch(r"lieattn: cannot write .*file: .*--out\.\n", done.stderr)
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
+    sizes = ("--n", "8", "--n", "1200", "--no-memory", "--no-peers", "--no-backward")
+    process = subprocess.Popen(
+        command(*sizes, "--out", str(tmp_path)),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert "N 8 " in process.stdout.readline()  # which is done
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == f"lieattn: stopped. What was measured is in {tmp_path}.\n"
+    kept = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    assert not kept["complete"]
+    assert kept["cells"][0]["records"][0]["minimum"] > 0
+    assert "SDPA" in out
+    assert "stopped before its end" in (tmp_path / "bench.md").read_text(encoding="utf-8")
