@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import os
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
+from typer.testing import CliRunner
 
 import lieattn as la
 from lieattn import Group
@@ -28,6 +30,7 @@ from lieattn.lab.bench.request import Request, request
 from lieattn.lab.bench.results import gather, ratio, rows, short, skipped
 from lieattn.lab.bench.run import run
 from lieattn.lab.bench.terminal import print_tables
+from lieattn.lab.commands import app
 from lieattn.lab.report import markdown
 from lieattn.lab.storage import RunError
 
@@ -171,6 +174,16 @@ def test_memory_is_that_of_the_tensors_a_call_makes() -> None:
         assert isinstance(meter.peak("sdpa", Case("SO2", 2, 4), "forward"), int)  # still serves
 
 
+@linux
+def test_what_was_freed_before_a_call_is_not_counted() -> None:
+    code = (
+        "from lieattn.lab.bench import cases, memory; waste = bytearray(300_000_000); del waste; "
+        "print(memory.measure('sdpa', cases.Case('SO2', 2, 8), 'forward'))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert int(done.stdout) < 50_000_000, done.stderr
+
+
 # ---- results ---------------------------------------------------------------------------------
 
 
@@ -221,6 +234,20 @@ def test_tables_fit_80_columns_and_pages_hold_them(found: dict[str, Any]) -> Non
         svg = figure.svg.decode()
         for title in ("SE(3), head width 2", "SO(3), head width 2", "paper-literal", "SDPA"):
             assert title in svg
+
+
+def test_large_numbers_fit_80_columns_too(found: dict[str, Any]) -> None:
+    large = copy.deepcopy(found) | {"memory_method": "guessed"}
+    for cell in large["cells"]:
+        cell["n"] = 16384
+        for record in cell["records"]:
+            record |= {"minimum": 98.7 if record["contestant"] != "sdpa" else 0.11}
+            record["memory"] = 14_900_000_000
+    console = Console(record=True, width=80, file=io.StringIO())
+    print_tables(large, console)
+    text = console.export_text()
+    assert "…" not in text
+    assert re.search("16384 SDPA .*\n +lieattn reference +98,700 +897 .* 15,000 +15,000", text)
 
 
 def test_results_name_no_computer_and_no_folder(found: dict[str, Any]) -> None:
@@ -327,24 +354,24 @@ def test_requests_have_defaults_and_take_names_as_people_write_them() -> None:
     assert (full.sizes, full.widths, full.heads) == ((3, 9), (16, 64), 2)
 
 
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "lieattn.cli", "bench", "--quick", "--threads", "1", *arguments]
-
-
-def test_an_unwritable_folder_is_found_out_first(tmp_path: Path) -> None:
+def test_the_command_says_in_a_line_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    done = subprocess.run(
-        command("--out", str(tmp_path / "file")), capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert re.fullmatch(r"lieattn: cannot write .*file: .*--out\.\n", done.stderr)
+    for arguments, message in (
+        (["--out", str(tmp_path / "file")], "cannot write .*file: .*--out"),
+        (["--group", "SE9"], "unknown group 'SE9'; .*"),
+        (["--n", "0"], "--n must be .*"),
+    ):
+        done = CliRunner().invoke(app, ["bench", "--quick", *arguments])
+        assert done.exit_code == 2
+        assert done.stdout == ""
+        assert re.fullmatch(rf"lieattn: {message}\.\n", done.stderr)
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     sizes = ("--n", "8", "--n", "1200", "--no-memory", "--no-peers", "--no-backward")
+    command = [sys.executable, "-m", "lieattn.cli", "bench", "--quick", "--threads", "1", *sizes]
     process = subprocess.Popen(
-        command(*sizes, "--out", str(tmp_path)),
+        [*command, "--out", str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
