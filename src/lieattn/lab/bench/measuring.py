@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,6 +20,7 @@ from .timing import Cell, Key, take_turns
 PROBED = 256  # poses from whose memory that of more is told; up to twice as many are let be
 PAIR_BYTES = 4096  # where memory cannot be measured: more than any of them takes for a pair
 TIMES_SHARE = 0.6  # of a case's progress; the rest is memory
+BUSY = 0.5  # processes that others keep running
 INSTALL = "pip install -c constraints.txt -e '.[bench]'"
 
 
@@ -51,6 +53,11 @@ class Bench:
         peers = [c.label for c in self.contestants.values() if c.groups]
         if peers and "SE3" not in self.asked.groups:
             self.notes.append(f"{' and '.join(peers)} stand beside SE(3) alone: --group SE3")
+        if (load := os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0) > BUSY:
+            self.notes.append(
+                f"the machine is busy (load {load:.1f}): a short call may slip through, a long one "
+                "cannot, so ratios of slow contestants are too high"
+            )
         self.measurable = measurable()
         if self.asked.memory and not self.measurable:
             self.notes.append("memory is left out: this system keeps no peak that can be reset")

@@ -79,13 +79,13 @@ class Request:
         words = ["lieattn bench"]
         for name, option in OPTIONS.items():
             value, default = getattr(self, name), getattr(Request(), name)
-            if value == default:
+            if value == default and name != "threads":  # of which torch chooses the default
                 continue
             if isinstance(value, bool):  # all of them are on by default
                 words.append(f"--no-{name}")
                 continue
             values = value if isinstance(value, tuple) else (value,)
-            words += [f"{option} {each}" for each in values]
+            words += [f"{option} {_word(each)}" for each in values]
         return " ".join(words)
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,6 +120,10 @@ def request(
     )
     _require_positive(asked)
     return asked
+
+
+def _word(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
 def _require_positive(asked: Request) -> None:

@@ -9,7 +9,8 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from .results import cell_title, megabytes, milliseconds, passes, ratio, rows, skipped
+from .contestants import SDPA
+from .results import Row, cell_title, megabytes, milliseconds, passes, ratio, rows, skipped
 
 HEADERS = {"forward": "forward\nms", "backward": "backward\nms", "poses": "+ poses\nms"}
 
@@ -18,9 +19,9 @@ def print_tables(found: dict[str, Any], console: Console) -> None:
     """A table for each group and head width, then what the dashes mean."""
     for title, cells in groupby(found["cells"], cell_title):
         console.print(_table(found, title, list(cells)))
-    for line in skipped(found):
-        console.print(f"- {line}", style="dim", highlight=False, markup=False)
-    console.print(legend(found), style="dim", highlight=False, markup=False)
+    below = [*(f"- {line}" for line in skipped(found)), legend(found)]
+    for text in ("", *below, ""):
+        console.print(text, style="dim", highlight=False, markup=False)
 
 
 def legend(found: dict[str, Any]) -> str:
@@ -64,10 +65,13 @@ def _table(found: dict[str, Any], title: str, cells: list[dict[str, Any]]) -> Ta
             for name in which:
                 numbers.append(milliseconds(row.seconds.get(name)))
                 numbers.append(ratio(row.ratios.get(name)))
-            # Plain attention has no poses: its last pass is the one before.
-            last = row.memory.get(ends[-1], row.memory.get("backward")) if ends else None
-            memory = [megabytes(row.memory.get(name)) for name in ends[:-1]]
-            memory += [megabytes(last)] if ends else []
+            memory = [megabytes(_size(row, name)) for name in ends]
             table.add_row(f"{cell['n']}" if i == 0 else "", row.label, *numbers, *memory)
         table.add_section()
     return table
+
+
+def _size(row: Row, which: str) -> int | None:
+    if which == "poses" and row.name == SDPA:
+        which = "backward"  # plain attention has no poses: it is the same pass
+    return row.memory.get(which)
