@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lieattn.lab.bench.page import document, front_table
+from lieattn.lab.bench.page import document, front_note, front_table
 from lieattn.lab.bench.run import RESULTS
 from lieattn.lab.report import markdown
 from lieattn.lab.report.document import Section
@@ -53,7 +53,8 @@ def page(found: dict[str, Any]) -> str:
 def with_table(front: str, found: dict[str, Any]) -> str:
     """The front page with its table between the marks."""
     start, end = front.index(MARKS[0]) + len(MARKS[0]), front.index(MARKS[1])
-    return f"{front[:start]}\n{markdown.table(front_table(found))}\n{front[end:]}"
+    table = f"{markdown.table(front_table(found))}\n\n{front_note(found)}"
+    return f"{front[:start]}\n{table}\n{front[end:]}"
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from lieattn import Group
 from lieattn.lab.bench import contestants, measuring, memory, progress, timing
 from lieattn.lab.bench.cases import PASSES, Case, Contestant, Problem
 from lieattn.lab.bench.literal import literal_attention
-from lieattn.lab.bench.page import document, front_table
+from lieattn.lab.bench.page import document, front_note, front_table
 from lieattn.lab.bench.peers import missing
 from lieattn.lab.bench.request import Request, request
 from lieattn.lab.bench.results import gather, ratio, rows, short, skipped
@@ -94,6 +94,22 @@ def test_a_backend_that_cannot_or_errs_is_left_out(monkeypatch: pytest.MonkeyPat
     assert "away from those of the reference" in str(contestants.refusal(liar, case, "forward"))
     lame = Contestant("reference", "", "", unable)
     assert contestants.refusal(lame, case, "forward") == "no compiler"
+
+
+def test_a_backend_that_refuses_everything_has_a_note_and_no_row(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(measuring, "own_backends", lambda: ("reference", "warp"))
+    console = Console(record=True, width=80, file=io.StringIO())
+    asked = Request(("SO2",), (4, 8), (2,), repeat=1, backward=False, memory=False, peers=False)
+    run(asked, tmp_path, console)
+    text = console.export_text()
+    assert text.count("warp is left out on SO(2): unknown backend") == 1
+    assert not re.search("warp +-", text)
+    page = (tmp_path / "bench.md").read_text(encoding="utf-8")
+    assert "lieattn warp is left out" in page
+    assert "**lieattn reference**" in page
+    assert "**lieattn warp**" not in page
 
 
 def _rest(problem: Problem) -> tuple[Any, ...]:
@@ -327,7 +343,9 @@ def test_publishing_writes_pages_that_agree_with_the_numbers(
     for name in re.findall(r"\]\((figures/[^)]*)\)", page):
         assert (tmp_path / "docs" / "benchmarks" / name).exists()
     table = markdown.table(front_table(found))
-    assert f"<!-- bench -->\n{table}\n<!-- end of bench -->" in (tmp_path / "README.md").read_text()
+    written = (tmp_path / "README.md").read_text(encoding="utf-8")
+    assert f"<!-- bench -->\n{table}\n\n{front_note(found)}\n<!-- end of bench -->" in written
+    assert "forward / forward + backward with pose gradients" in front_note(found)
     assert len(front_table(found).rows) == 2
     (tmp_path / "run" / "bench.json").write_text(json.dumps({**found, "complete": False}))
     with pytest.raises(SystemExit, match="stopped before its end"):

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from ...groups import get_group
 from .cases import Case, Contestant
 from .contestants import everybody, own_backends, refusal
 from .memory import Meter, measurable
@@ -83,12 +84,15 @@ class Bench:
             if contestant.groups and cell.case.group not in contestant.groups:
                 continue
             yield Event(cell.case, 0.0, f"can {contestant.label}?")
-            able = []
-            for which in (p for p in self.asked.passes if p in contestant.passes):
-                if why := self._why_not(contestant, cell.case, which, meter):
-                    cell.missing[contestant.name, which] = why
-                else:
-                    able.append(which)
+            whys = {
+                which: self._why_not(contestant, cell.case, which, meter)
+                for which in self.asked.passes
+                if which in contestant.passes
+            }
+            if self._refuses(contestant, cell.case, tuple(whys)):
+                continue
+            cell.missing |= {(contestant.name, which): why for which, why in whys.items() if why}
+            able = [which for which, why in whys.items() if not why]
             if able:
                 problem = contestant.build(cell.case)
                 calls |= {(contestant.name, which): problem.call(which) for which in able}
@@ -108,6 +112,16 @@ class Bench:
                 cell.memory[key] = peak
             else:
                 cell.memory_missing[key] = peak
+
+    def _refuses(self, contestant: Contestant, case: Case, passes: tuple[str, ...]) -> bool:
+        """Does a contestant refuse all passes? It has a note then, and no row of dashes."""
+        asked = [self.refusals[contestant.name, case.group, case.width, which] for which in passes]
+        if not all(asked):
+            return False
+        note = f"{contestant.label} is left out on {get_group(case.group)}: {asked[0]}"
+        if note not in self.notes:
+            self.notes.append(note)
+        return True
 
     def _why_not(self, contestant: Contestant, case: Case, which: str, meter: Meter) -> str | None:
         """Why a contestant is not timed, or None."""

@@ -11,14 +11,13 @@ from ..report.document import Section, Table
 from .cases import PASSES
 from .charts import figures
 from .results import cell_title, megabytes, milliseconds, passes, ratio, rows, skipped
-from .terminal import legend
 
 FRONT = ("native", "tiled")  # before all others
 
 
 def document(found: dict[str, Any]) -> Section:
     """The page of a run."""
-    parts: list[Any] = [legend(found), _made_by(found), *figures(found)]
+    parts: list[Any] = [_how_to_read(found), _made_by(found), *figures(found)]
     parts += [
         Section(title, [_table(found, list(cells))])
         for title, cells in groupby(found["cells"], cell_title)
@@ -30,6 +29,27 @@ def document(found: dict[str, Any]) -> Section:
     if left_out := [f"- {line}" for line in [*found["notes"], *skipped(found)]]:
         parts.append(Section("What was left out", ["\n".join(left_out)]))
     return Section("Attention: time and memory", parts)
+
+
+def _how_to_read(found: dict[str, Any]) -> str:
+    settings = found["settings"]
+    return (
+        "Times are the least of a call, all contestants taking turns: "
+        f"{settings['repeat']}, or fewer of calls that use up {settings['budget']:g} s. They stand "
+        "beside SDPA's in the same turns. Backward passes include their forward pass; gradients "
+        "are of all inputs but poses, or of poses too, and either is compared with SDPA's only "
+        f"backward pass. {settings['heads']} heads, batch {settings['batch']}, float32."
+    )
+
+
+def front_note(found: dict[str, Any]) -> str:
+    """What the numbers of the front page's table are."""
+    first, last = passes(found)[0], passes(found)[-1]
+    which = PASSES[first] if first == last else f"{PASSES[first]} / {PASSES[last]}"
+    return (
+        f"Time over SDPA's, backend `{_foremost(found)}`, {which}; {found['settings']['heads']} "
+        f"heads, float32, {found['machine']['processor']}, threads: {found['machine']['threads']}."
+    )
 
 
 def _made_by(found: dict[str, Any]) -> str:
@@ -74,7 +94,7 @@ def front_table(found: dict[str, Any]) -> Table:
         [f"{width}, {n}", *(line.get(group, "-") for group in groups)]
         for (width, n), line in sorted(lines.items())
     ]
-    return Table([f"{backend}: head width, N", *(str(get_group(g)) for g in groups)], body)
+    return Table(["head width, N", *(str(get_group(g)) for g in groups)], body)
 
 
 def _foremost(found: dict[str, Any]) -> str:

@@ -24,6 +24,8 @@ FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "
 
 def gather(bench: Bench, complete: bool) -> dict[str, Any]:
     """Everything, with all that is needed to measure it again."""
+    cells = [cell for cell in bench.cells if cell.records()]
+    seen = {record["contestant"] for cell in cells for record in cell.records()}
     return {
         "format": 1,
         "command": bench.asked.command(),
@@ -34,7 +36,9 @@ def gather(bench: Bench, complete: bool) -> dict[str, Any]:
         "memory_method": METHOD if bench.asked.memory and bench.measurable else None,
         "notes": bench.notes,
         "contestants": [
-            {"name": c.name, "label": c.label, "what": c.what} for c in bench.contestants.values()
+            {"name": c.name, "label": c.label, "what": c.what}
+            for c in bench.contestants.values()
+            if c.name in seen
         ],
         "cells": [
             {
@@ -43,8 +47,7 @@ def gather(bench: Bench, complete: bool) -> dict[str, Any]:
                 "n": cell.case.n,
                 "records": cell.records(),
             }
-            for cell in bench.cells
-            if cell.records()
+            for cell in cells
         ],
     }
 

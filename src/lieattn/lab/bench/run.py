@@ -29,8 +29,8 @@ def run(asked: Request, out: Path, console: Console) -> str | None:
     """
     _require_writable(out)
     bench = Bench(asked)
-    for note in bench.notes:
-        console.print(note, highlight=False, markup=False, soft_wrap=True)
+    at_first = list(bench.notes)
+    _print(at_first, console)
     complete = True
     try:
         follow(bench.run(), len(asked.plan()), console)
@@ -39,12 +39,17 @@ def run(asked: Request, out: Path, console: Console) -> str | None:
     found = gather(bench, complete)
     if found["cells"]:
         print_tables(found, console)
-        for path in write(found, out):
-            console.print(str(path), highlight=False, markup=False, soft_wrap=True)
+        _print([note for note in bench.notes if note not in at_first], console)
+        _print([str(path) for path in write(found, out)], console)
     if complete:
         return None
     kept = f"What was measured is in {out}." if found["cells"] else "Nothing was measured yet."
     return f"stopped. {kept}"
+
+
+def _print(lines: list[str], console: Console) -> None:
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def write(found: dict[str, Any], out: Path) -> list[Path]:
