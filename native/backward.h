@@ -161,7 +161,7 @@ class Backward {
                 vf logits = allowed;
                 for (int m = 0; m < G::K; m++) logits = fma(norms[m], -weights[m], logits);
                 if (extra) logits = terms_.apply(logits, b, h, i, start + v);
-                vf a = exp2(logits - g_.normaliser[2 * cell]) * g_.normaliser[2 * cell + 1];
+                vf a = exp(logits - g_.normaliser[2 * cell]) * g_.normaliser[2 * cell + 1];
                 float* p = s.p + (h * rows_ + r) * KEY_TILE + v;
                 vf along = load(p) - inner_[cell];
                 for (int d = 0; d < G::D; d++) along = fma(w[d] - c[d], gc[d], along);
@@ -227,7 +227,7 @@ class Backward {
             for (int m = 0; m < G::K; m++)
                 grad[h * G::K + m] -= sums[1 + m] - sums[0] * sums[1 + G::K + m];
         }
-        for (int64_t i = 0; i < p_.heads * G::K; i++) g_.weights_grad[i] = (float)(grad[i] * std::log(2.0));
+        for (int64_t i = 0; i < p_.heads * G::K; i++) g_.weights_grad[i] = (float)grad[i];
     }
 
     void finish(Scratch& s, int64_t b, int64_t start, int64_t n) {

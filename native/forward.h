@@ -62,7 +62,7 @@ class Forward {
     };
 
     // Logits are not above zero unless there is a bias or a negative weight, and mostly not far
-    // below it for a row's best key. Then weights are 2^logit as they are, without a maximum; where
+    // below it for a row's best key. Then weights are e^logit as they are, without a maximum; where
     // a row's sum turns out to be too small for that, the block is done again, with it.
     void block(Scratch& s, int64_t b, int64_t first) {
         if (!careful_.load(std::memory_order_relaxed)) {
@@ -147,11 +147,11 @@ class Forward {
         const float before = s.top[cell], now = peak > before ? peak : before;
         s.top[cell] = now;
         if (now == -INFINITE) return false;
-        if (before != now) s.scale[cell] = exp2(splat(before - now))[0];
+        if (before != now) s.scale[cell] = exp(splat(before - now))[0];
         return true;
     }
 
-    // CLEAN: all pairs count, so that weights below 2^-126 may be rounded up to it.
+    // CLEAN: all pairs count, so that weights below e^-87 may be rounded up to it.
     template <bool CLEAN>
     __attribute__((noinline)) void pool(Scratch& s, int64_t cell, const float* weights,
                                         int64_t lanes) {
@@ -168,9 +168,9 @@ class Forward {
             if (CLEAN) {
                 vf x = load(norms + v) * factor[0];
                 for (int k = 1; k < G::K; k++) x = fma(load(norms + k * KEY_TILE + v), factor[k], x);
-                a = exp2_clamped(x);
+                a = exp_clamped(x);
             } else {
-                a = exp2(load(logits + v) - top);
+                a = exp(load(logits + v) - top);
             }
             store(weight + v, a);
             total += a;
@@ -238,7 +238,7 @@ class Forward {
                 const int64_t cell = h * rows_ + r;
                 const int64_t to = (b * p_.heads + h) * p_.queries + first + r;
                 const float total = sum(load(s.total + cell * LANES));
-                if (!CAREFUL && !(total > 0x1p-70f)) return false;
+                if (!CAREFUL && !(total > 1e-21f)) return false;
                 const float share = total > 0 ? 1 / total : 0;
                 // Two numbers: one logarithm would round to a hundredth where logits are -1e5.
                 normaliser_[2 * to] = total > 0 ? s.top[cell] : 0;

@@ -11,7 +11,6 @@
 namespace lieattn {
 
 constexpr float INFINITE = std::numeric_limits<float>::infinity();
-constexpr float LOG2E = 1.44269504088896341f;
 constexpr float FARTHEST = 1e18f;  // translations beyond it would overflow when squared
 
 // Poses packed for the loops: queries one after the other, keys lane by lane.
@@ -88,7 +87,7 @@ class PairTerms {
         const int64_t n = p_.keys - j < LANES ? p_.keys - j : LANES;
         if (p_.bias) {
             const int64_t* s = p_.bias_strides;
-            logits += LOG2E * lanes(p_.bias + b * s[0] + h * s[1] + i * s[2] + j * s[3], s[3], n);
+            logits += lanes(p_.bias + b * s[0] + h * s[1] + i * s[2] + j * s[3], s[3], n);
         }
         if (masked_) {
             const int64_t* s = p_.mask_strides;
@@ -127,13 +126,11 @@ class PairTerms {
     bool masked_;
 };
 
-// |w|^2 of each block in units of log 2: the norms are scaled and not the weights, whose rounding
-// all pairs would share.
+// |w|^2 of each block.
 template <class G>
 LIEATTN_INLINE void squared_norms(const vf* w, vf* norms) {
     for (int k = 0; k < G::K; k++) norms[k] = vf{};
     for (int d = 0; d < G::D; d++) norms[G::BLOCK[d]] = fma(w[d], w[d], norms[G::BLOCK[d]]);
-    for (int k = 0; k < G::K; k++) norms[k] *= LOG2E;
 }
 
 }  // namespace lieattn

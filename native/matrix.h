@@ -34,7 +34,12 @@ LIEATTN_INLINE void column_product(int64_t rows, int64_t depth, const float* A, 
                                    int64_t ldc) {
     for (int64_t k = 0; k < depth; k += CHAIN) {
         const int64_t n = depth - k < CHAIN ? depth - k : CHAIN;
-        for (int64_t r = 0; r < rows; r += ROWS)
+        int64_t r = 0;
+        if (V == 1 && LANES == 16)  // fewer loads for a product
+            for (; r + 2 * ROWS <= rows; r += 2 * ROWS)
+                block_product<2 * ROWS, V>(n, A + r * lda + k * step, lda, step, B + k * ldb, ldb,
+                                           C + r * ldc, ldc);
+        for (; r < rows; r += ROWS)
             block_product<ROWS, V>(n, A + r * lda + k * step, lda, step, B + k * ldb, ldb,
                                    C + r * ldc, ldc);
     }

@@ -26,7 +26,7 @@ struct LieattnProblem {
 struct LieattnGradients {
     const float* out;         // [B, H, Nq, dv], of the forward pass
     const float* coords;      // [B, H, Nq, D]
-    const float* normaliser;  // [B, H, Nq, 2], largest logit (in log 2) and 1 / sum of weights
+    const float* normaliser;  // [B, H, Nq, 2], largest logit and 1 / sum of weights
     const float* out_grad;    // [B, H, Nq, dv]
     const float* coords_grad; // [B, H, Nq, D]
     float* values_grad;       // [B, H, Nk, dv]

@@ -68,7 +68,9 @@ struct Rigid2 {
     LIEATTN_INLINE vi log(const float* q, const float* k, int64_t stride, const Limits& limits,
                           vf* w, State& s) {
         vi steps = (vi)load(k) - (vi)splat(q[0]);
-        vf angle = fma(__builtin_convertvector(steps, vf), (float)STEP, load(k + stride) - q[1]);
+        vf count = __builtin_convertvector(steps, vf);
+        vf angle = fma(count, (float)(STEP - (float)STEP), load(k + stride) - q[1]);
+        angle = fma(count, (float)STEP, angle);
         s.angle = angle;
         w[D - 1] = SQRT2 * angle;
         if (MOVES) {
@@ -81,7 +83,7 @@ struct Rigid2 {
                                -0.33130007729e-4f, -0.80312382277e-6f, -0.25714501044e-7f,
                                -0.11046821311e-12f, -0.40581441678e-10f};
             vf square = angle * angle;
-            s.half_cot = estrin(c, square);
+            s.half_cot = horner(c, square);
             if (GRAD) s.slope = slope(c, square);
             vf half = 0.5f * angle;
             w[0] = two(s.half_cot, s.x, half, s.y);

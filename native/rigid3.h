@@ -36,7 +36,15 @@ struct Rigid3 {
         return true;
     }
 
-    static bool pack_query(const float* g, float* out) { return pack_key(g, out, 1); }
+    static bool pack_query(const float* g, float* out) {
+        if (!pack_key(g, out, 1)) return false;
+        const double c = out[0], x = out[1], y = out[2], z = out[3];
+        const double lc = out[4], lx = out[5], ly = out[6], lz = out[7];
+        out[4] = (float)-(c * lx - x * lc - y * lz + z * ly);
+        out[5] = (float)-(c * ly - y * lc - z * lx + x * lz);
+        out[6] = (float)-(c * lz - z * lc - x * ly + y * lx);
+        return true;
+    }
 
     struct State {
         vf c, x, y, z, f, k, slope;       // quaternion with c >= 0, its two polynomials, k'
@@ -49,22 +57,23 @@ struct Rigid3 {
                           State& s) {
         vf c0 = load(k), x0 = load(k + n), y0 = load(k + 2 * n), z0 = load(k + 3 * n);
         vf dot = fma(q[0], c0, three(q[1], x0, q[2], y0, q[3], z0));
-        // The quaternion of the key with the sign that brings it near; then its difference, which
-        // keeps the digits of a small turn.
+        // The quaternion of the key with the sign that brings it near; then its difference to the
+        // query's, which keeps the digits of a small turn. q[4] to q[6] are what the low parts of
+        // the query add to the result.
         vf sign = with_sign(splat(1.0f), dot);
-        vf c = (fma(sign, c0, splat(-q[0]))) + (fma(sign, load(k + 4 * n), splat(-q[4])));
-        vf x = (fma(sign, x0, splat(-q[1]))) + (fma(sign, load(k + 5 * n), splat(-q[5])));
-        vf y = (fma(sign, y0, splat(-q[2]))) + (fma(sign, load(k + 6 * n), splat(-q[6])));
-        vf z = (fma(sign, z0, splat(-q[3]))) + (fma(sign, load(k + 7 * n), splat(-q[7])));
-        s.x = fma(q[0], x, three(-q[1], c, -q[2], z, q[3], y));
-        s.y = fma(q[0], y, three(-q[2], c, -q[3], x, q[1], z));
-        s.z = fma(q[0], z, three(-q[3], c, -q[1], y, q[2], x));
+        vf c = fma(sign, load(k + 4 * n), fma(sign, c0, splat(-q[0])));
+        vf x = fma(sign, load(k + 5 * n), fma(sign, x0, splat(-q[1])));
+        vf y = fma(sign, load(k + 6 * n), fma(sign, y0, splat(-q[2])));
+        vf z = fma(sign, load(k + 7 * n), fma(sign, z0, splat(-q[3])));
+        s.x = fma(q[0], x, fma(-q[1], c, fma(-q[2], z, fma(q[3], y, splat(q[4])))));
+        s.y = fma(q[0], y, fma(-q[2], c, fma(-q[3], x, fma(q[1], z, splat(q[5])))));
+        s.z = fma(q[0], z, fma(-q[3], c, fma(-q[1], y, fma(q[2], x, splat(q[6])))));
         s.c = abs(dot);
         // Angle over |v| times sqrt 2, 2 acos(c) sqrt(2 / (1 - c^2)), in powers of 1 - c.
         const float ratio[] = {2.8284271f, 0.942814834f, 0.376934788f, 0.163985986f, 0.0570309615f,
                                0.0850201887f, -0.0949022091f, 0.144181218f, -0.0921832165f, 0.0315732348f};
         vf rest = 1.0f - s.c;
-        s.f = estrin(ratio, rest);
+        s.f = horner(ratio, rest);
         vf* omega = w + ROTATION;
         omega[0] = s.f * s.x, omega[1] = s.f * s.y, omega[2] = s.f * s.z;
         if (MOVES || GRAD) {
@@ -72,7 +81,7 @@ struct Rigid3 {
             const float second[] = {0.333333347f, 0.266663448f, 0.171555916f, 0.0996405171f, 0.0728156697f,
                                     -0.0353776596f, 0.201231116f, -0.304114065f, 0.333214758f, -0.193042878f,
                                     0.0540798036f};
-            s.k = estrin(second, rest);
+            s.k = horner(second, rest);
             if (GRAD) s.slope = slope(second, rest);
         }
         if (MOVES) {

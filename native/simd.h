@@ -167,16 +167,6 @@ LIEATTN_INLINE vf horner(const float (&c)[n], vf x) {
     return y;
 }
 
-// The same in pairs of coefficients: one operation more, half the latency.
-template <int n>
-LIEATTN_INLINE vf estrin(const float (&c)[n], vf x) {
-    vf square = x * x;
-    int i = n % 2 == 0 ? n - 2 : n - 1;
-    vf y = n % 2 == 0 ? fma(x, c[n - 1], splat(c[n - 2])) : splat(c[n - 1]);
-    for (i -= 2; i >= 0; i -= 2) y = fma(y, square, fma(x, c[i + 1], splat(c[i])));
-    return y;
-}
-
 // Its derivative.
 template <int n>
 LIEATTN_INLINE vf slope(const float (&c)[n], vf x) {
@@ -185,32 +175,31 @@ LIEATTN_INLINE vf slope(const float (&c)[n], vf x) {
     return y;
 }
 
-constexpr float TINY_EXPONENT = -126.0f;  // of the smallest normal number
+constexpr float SMALLEST_LOG = -87.0f;  // e^x is a normal number from here on
 
-// 2^x for |x| < 127.
-LIEATTN_INLINE vf exp2_core(vf x) {
+// e^x for |x| < 88: 2^n 2^r with n the integer next to x / log 2.
+LIEATTN_INLINE vf exp_core(vf x) {
     const float magic = 12582912.0f;  // 1.5 2^23: adding it rounds to an integer
-    vf shifted = x + magic;
-    vf r = x - (shifted - magic), rr = r * r;
-    vf high = fma(fma(r, 0.15461444699e-3f, splat(0.13400428178e-2f)), r, splat(0.96180566785e-2f));
-    vf low = fma(fma(r, 0.55503272267e-1f, splat(0.24022650922f)), rr,
-                 fma(r, 0.69314720670f, splat(1.0f)));
-    vf y = fma(high, rr * rr, low);
+    const float log2e = 1.44269504088896341f;
+    const float c[] = {1.0f,           0.69314720670f,  0.24022650922f,  0.55503272267e-1f,
+                       0.96180566785e-2f, 0.13400428178e-2f, 0.15461444699e-3f};
+    vf shifted = fma(x, log2e, splat(magic));
+    vf y = horner(c, fma(x, log2e, magic - shifted));
     return (vf)((vi)y + ((vi)shifted << 23));
 }
 
-// 2^x for x < 127, exactly 0 below 2^-126 and for NaN.
-LIEATTN_INLINE vf exp2(vf x) {
-    vf y = exp2_core(x);
+// e^x for x < 88, exactly 0 below e^-87 and for NaN.
+LIEATTN_INLINE vf exp(vf x) {
+    vf y = exp_core(x);
 #if defined(__AVX512F__)
-    __mmask16 keep = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(TINY_EXPONENT), _CMP_GE_OQ);
+    __mmask16 keep = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(SMALLEST_LOG), _CMP_GE_OQ);
     return (vf)_mm512_maskz_mov_ps(keep, (__m512)y);
 #else
-    return (vf)((vi)y & (x >= TINY_EXPONENT));
+    return (vf)((vi)y & (x >= SMALLEST_LOG));
 #endif
 }
 
-// 2^x for x < 127, not below 2^-126.
-LIEATTN_INLINE vf exp2_clamped(vf x) { return exp2_core(max(x, splat(TINY_EXPONENT))); }
+// e^x for x < 88, not below e^-87.
+LIEATTN_INLINE vf exp_clamped(vf x) { return exp_core(max(x, splat(SMALLEST_LOG))); }
 
 }  // namespace lieattn
