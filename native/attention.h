@@ -1,7 +1,7 @@
 // The kernel's two entries, for every group. Compiled once for each kind of machine.
 #pragma once
 
-#include "forward.h"
+#include "aff2.h"
 #include "backward.h"
 #include "rigid3.h"
 
@@ -42,6 +42,7 @@ int backward(LieattnProblem& p, LieattnGradients& g) {
         case 1: return CALL(lieattn::Rigid2<true>);         \
         case 2: return CALL(lieattn::Rigid3<false>);        \
         case 3: return CALL(lieattn::Rigid3<true>);         \
+        case 4: return CALL(lieattn::Aff2);                 \
     }                                                       \
     return 2;
 

@@ -143,7 +143,6 @@ class Backward {
             vi valid;
             if (check) {
                 valid = G::template log<true, POSES>(q, k, packed_.stride(), limits_, w, state);
-                for (int d = 0; d < G::D; d++) w[d] = select(valid, w[d], vf{});
             } else {
                 valid = G::template log<false, POSES>(q, k, packed_.stride(), limits_, w, state);
             }
@@ -184,8 +183,6 @@ class Backward {
             if (!POSES) continue;
             for (int d = 0; d < G::D; d++)
                 gw[d] = fma(-2.0f * pull[G::BLOCK[d]], w[d], gw[d]);
-            if (check)
-                for (int d = 0; d < G::D; d++) gw[d] = select(valid, gw[d], vf{});
             G::backward(q, k, packed_.stride(), state, gw, gq, s.keys + v, KEY_TILE);
         }
         for (int64_t h = 0; h < p_.heads; h++) {

@@ -129,16 +129,34 @@ class Forward {
         const float *const q = packed_.query(b, i), *const keys = packed_.keys(b, start);
         const int64_t stride = packed_.stride();
         const typename G::Limits limits = limits_;
-        for (int64_t v = 0; v < lanes; v += LANES) {
-            vf w[G::D], norms[G::K];
-            typename G::State state;
-            vi valid = G::template log<CHECK, false>(q, keys + v, stride, limits, w, state);
-            if (CHECK)
-                for (int d = 0; d < G::D; d++) w[d] = select(valid, w[d], vf{});
+        auto keep = [=](int64_t v, vi valid, vf* w) LIEATTN_INLINED {
+            vf norms[G::K];
             squared_norms<G>(w, norms);
             if (CHECK) norms[0] = select(valid, norms[0], splat(NAN));  // no head attends to it
             for (int d = 0; d < G::D; d++) store(out + d * KEY_TILE + v, w[d]);
             for (int k = 0; k < G::K; k++) store(squares + k * KEY_TILE + v, norms[k]);
+        };
+        if constexpr (G::STAGED > 0) {
+            typename G::State states[G::STAGED];
+            for (int64_t v = 0; v < lanes; v += G::STAGED * LANES) {
+                const int n = v + G::STAGED * LANES < lanes ? G::STAGED : (lanes - v) / LANES;
+                for (int c = 0; c < n; c++)
+                    G::template first<false>(q, keys + v + c * LANES, stride, limits, states[c]);
+                for (int c = 0; c < n; c++) G::second(states[c]);
+                for (int c = 0; c < n; c++) G::third(states[c]);
+                for (int c = 0; c < n; c++) {
+                    vf w[G::D];
+                    G::assemble(states[c], w);
+                    keep(v + c * LANES, states[c].valid, w);
+                }
+            }
+        } else {
+            for (int64_t v = 0; v < lanes; v += LANES) {
+                vf w[G::D];
+                typename G::State state;
+                vi valid = G::template log<CHECK, false>(q, keys + v, stride, limits, w, state);
+                keep(v, valid, w);
+            }
         }
     }
 

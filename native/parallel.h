@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <thread>
+
+#include "simd.h"
 #include <vector>
 #include <memory>
 #include <new>
@@ -15,6 +17,7 @@ void parallel(int64_t items, int64_t threads, const Work& work) {
     if (threads > items) threads = items;
     std::atomic<int64_t> next{0};
     auto run = [&](int64_t thread) {
+        const NoSubnormals quick;
         for (int64_t item; (item = next.fetch_add(1)) < items;) work(item, thread);
     };
     std::vector<std::thread> others;

@@ -28,6 +28,7 @@ struct Rigid2 {
     static constexpr int QUERY = MOVES ? 8 : 2, KEY = MOVES ? 4 : 2;
     static constexpr int QUERY_GRAD = MOVES ? 7 : 1, KEY_GRAD = MOVES ? 3 : 1;
     static constexpr bool ALWAYS_CHECKED = false, MOVES_ = MOVES;
+    static constexpr int STAGED = 0;
 
     struct Limits {
         float angle;

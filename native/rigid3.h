@@ -14,6 +14,7 @@ struct Rigid3 {
     static constexpr int QUERY = MOVES ? 20 : 17, KEY = MOVES ? 20 : 17;
     static constexpr int QUERY_GRAD = MOVES ? 12 : 9, KEY_GRAD = MOVES ? 12 : 9;
     static constexpr bool ALWAYS_CHECKED = false, MOVES_ = MOVES;
+    static constexpr int STAGED = 0;
 
     struct Limits {
         float square;  // of the rotation's coordinates
