@@ -10,11 +10,9 @@
 
 namespace lieattn {
 
-// Roots until |log| is at most 7.5 / 2^3, so that |tanh(log / 2)|^2 <= 0.2.
+// Roots until |log| is at most 4.4 / 2^3, so that |tanh(log / 2)|^2 <= 0.08.
 constexpr int FEW_ROOTS = 3, MANY_ROOTS = 5;
-// atanh(z) / z in powers of z^2 from -0.045 to 0.2.
-constexpr float ATANH[6] = {0.999999993f, 0.333332670f, 0.200016536f,
-                            0.143149909f, 0.103300067f, 0.139591883f};
+constexpr int SERIES = 5;  // atanh(z) / z up to z^10
 
 // The roots of m I + N, and what the logarithm and V^-1 are made of.
 template <class T, int ROOTS>
@@ -50,9 +48,10 @@ struct Ladder {
         T z0 = excess * by_last, z1 = 2.0f * (l.b[ROOTS - 1] * by_last);
         T z1q = z1 * q;
         T y0 = two(z0, z0, z1, z1q), y1 = 2.0f * (z0 * z1), y1q = y1 * q;
-        T c0 = fma(y0, ATANH[5], ATANH[4]), c1 = ATANH[5] * y1;
-        for (int i = 3; i >= 0; i--) {
-            T next = fma(y1q, c1, fma(y0, c0, ATANH[i]));
+        T c0 = fma(y0, 1.0f / (2 * SERIES + 1), 1.0f / (2 * SERIES - 1));
+        T c1 = (1.0f / (2 * SERIES + 1)) * y1;
+        for (int i = SERIES - 2; i >= 0; i--) {
+            T next = fma(y1q, c1, fma(y0, c0, 1.0f / (2 * i + 1)));
             c1 = two(y0, c1, y1, c0);
             c0 = next;
         }
@@ -158,15 +157,15 @@ struct Aff2 {
         for (int i = 0; i < FEW_ROOTS; i++) s.d[i] = load(k + (POWERS + i) * n) * q[POWERS + i];
         s.half = (load(k + 6 * n) - q[6]) + (load(k + 7 * n) - q[7]);
         s.excess = excess<0>(q, k, n);
-        // N from A - I, unless A is so small that it has lost its digits there.
-        vi near = s.d[0] > 0.5f;
+        s.m = 0.5f * (a00 + a11);
+        // N from A - I near the identity, where A has lost its digits, and from A elsewhere.
+        vi near = abs(s.m - 1.0f) < 0.3f;
         s.h = 0.5f * select(near, e00 - e11, a00 - a11);
         s.b = select(near, e01, a01), s.c = select(near, e10, a10);
-        s.m = 0.5f * (a00 + a11);
         s.q = sum_of_products(s.h, s.h, s.b, s.c);
         vi complex = (s.q < 0.0f) & ((s.m > 0.0f) | (-s.q > limits.tangent * s.m * s.m));
         s.valid = complex | ((s.q >= 0.0f) & (s.m > 0.0f) & (s.d[0] > 0.0f));
-        s.many = any(((abs(s.half) > 3.7f) | (s.m > 20.0f * s.d[0])) & s.valid);
+        s.many = any(((abs(s.half) > 2.2f) | (s.m > 4.6f * s.d[0])) & s.valid);
         if (s.many) {
             for (int i = FEW_ROOTS; i < MANY_ROOTS; i++)
                 s.d[i] = load(k + (POWERS + i) * n) * q[POWERS + i];
@@ -200,6 +199,11 @@ struct Aff2 {
         else
             Ladder<vf, FEW_ROOTS>::finish(s.few, s.excess, s.q, s.f, s.u0, s.u1);
     }
+
+    LIEATTN_INLINE void fourth(State&) {}
+    LIEATTN_INLINE void fifth(State&) {}
+    LIEATTN_INLINE void sixth(State&) {}
+    LIEATTN_INLINE void seventh(State&) {}
 
     LIEATTN_INLINE void assemble(const State& s, vf* w) {
         vf turn = (1 / SQRT2) * s.f;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "aff2.h"
+#include "aff3.h"
 #include "backward.h"
 #include "rigid3.h"
 
@@ -43,6 +44,7 @@ int backward(LieattnProblem& p, LieattnGradients& g) {
         case 2: return CALL(lieattn::Rigid3<false>);        \
         case 3: return CALL(lieattn::Rigid3<true>);         \
         case 4: return CALL(lieattn::Aff2);                 \
+        case 5: return CALL(lieattn::Aff3);                 \
     }                                                       \
     return 2;
 

@@ -9,6 +9,17 @@ struct Dual {
     vf v, a, b;
 };
 
+template <class T>
+T constant(float x);
+template <>
+inline vf constant<vf>(float x) {
+    return splat(x);
+}
+template <>
+inline Dual constant<Dual>(float x) {
+    return {splat(x), vf{}, vf{}};
+}
+
 LIEATTN_INLINE Dual operator+(Dual x, Dual y) { return {x.v + y.v, x.a + y.a, x.b + y.b}; }
 LIEATTN_INLINE Dual operator-(Dual x, Dual y) { return {x.v - y.v, x.a - y.a, x.b - y.b}; }
 LIEATTN_INLINE Dual operator-(Dual x) { return {-x.v, -x.a, -x.b}; }

@@ -144,6 +144,10 @@ class Forward {
                     G::template first<false>(q, keys + v + c * LANES, stride, limits, states[c]);
                 for (int c = 0; c < n; c++) G::second(states[c]);
                 for (int c = 0; c < n; c++) G::third(states[c]);
+                for (int c = 0; c < n; c++) G::fourth(states[c]);
+                for (int c = 0; c < n; c++) G::fifth(states[c]);
+                for (int c = 0; c < n; c++) G::sixth(states[c]);
+                for (int c = 0; c < n; c++) G::seventh(states[c]);
                 for (int c = 0; c < n; c++) {
                     vf w[G::D];
                     G::assemble(states[c], w);
