@@ -219,21 +219,22 @@ struct Aff2 {
     LIEATTN_INLINE void derive(State& s) {
         // Derivatives in m and q: det = m^2 - q.
         vf by_d = inverse(s.d[0]), by_det = by_d * by_d;
+        typedef Dual<2> Dual;
         Dual powers[ROOTS];
         for (int k = 0; k < ROOTS; k++) {
             vf scaled = s.d[k] * by_det * (1.0f / (2 << k));
-            powers[k] = Dual{s.d[k], 2.0f * scaled * s.m, -scaled};
+            powers[k] = Dual{s.d[k], {2.0f * scaled * s.m, -scaled}};
         }
         Ladder<Dual, ROOTS> ladder;
         Dual f, u0, u1;
-        ladder.climb(ladder, Dual{s.root, s.root * by_d, -by_d}, powers);
+        ladder.climb(ladder, Dual{s.root, {s.root * by_d, -by_d}}, powers);
         Dual excess = powers[ROOTS - 1];
         excess.v = s.excess;
-        ladder.finish(ladder, excess, Dual{s.q, vf{}, splat(1.0f)}, f, u0, u1);
+        ladder.finish(ladder, excess, Dual{s.q, {vf{}, splat(1.0f)}}, f, u0, u1);
         s.det = by_det;
-        s.f = f.v, s.f_m = f.a, s.f_q = f.b;
-        s.u0 = u0.v, s.u0_m = u0.a, s.u0_q = u0.b;
-        s.u1 = u1.v, s.u1_m = u1.a, s.u1_q = u1.b;
+        s.f = f.v, s.f_m = f.d[0], s.f_q = f.d[1];
+        s.u0 = u0.v, s.u0_m = u0.d[0], s.u0_q = u0.d[1];
+        s.u1 = u1.v, s.u1_m = u1.d[0], s.u1_q = u1.d[1];
     }
 
     LIEATTN_INLINE void backward(const float* q, const float*, int64_t, const State& s,

@@ -19,7 +19,7 @@ struct Aff3 {
     // A (9), t (3), log|det| high and low (2), |det|^(1/3) with the sign of det (1; queries its
     // reciprocal); queries have A^-1 (9) as well.
     static constexpr int KEY = 15, QUERY = 24;
-    static constexpr int QUERY_GRAD = 12, KEY_GRAD = 12;
+    static constexpr int QUERY_GRAD = 13, KEY_GRAD = 13;
 
     struct Limits {
         double tangent;  // squared, of the angle to the cut
@@ -59,7 +59,10 @@ struct Aff3 {
         bool many;
         int roots;
         vi valid;
-        vf z[9], y[9], x1, x2, u[3];  // log = 2^(roots + 1) (x1 E + x2 E^2) but for its trace
+        vf z[9], y[9], e1, e2, e3;  // E, the first root less I, its square and its invariants
+        vf x1, x2;                  // log = 2^(roots + 1) (x1 E + x2 E^2) but for its trace
+        Quadratic<vf> v;            // V^-1
+        vf once[3], twice[3], u[3];  // E t, E^2 t, V^-1 t
     };
 
     template <bool CHECK, bool GRAD>
@@ -143,52 +146,49 @@ struct Aff3 {
         }
     }
 
-    // The rest is a polynomial of the first root less I: everything commutes, and by Cayley-Hamilton
-    // three numbers stand for a matrix.
     LIEATTN_INLINE void seventh(State& s) {
         vi on_chart;
         memcpy(&on_chart, s.on_chart, sizeof on_chart);
         s.valid = s.valid & on_chart;
         for (int i = 0; i < 9; i++) s.z[i] = load(s.e[i]);
         multiply(s.z, s.z, s.y);
-        vf e1, e2, e3;
-        invariants(s.z, e1, e2, e3);
-        const Modulus<vf> mod{e1, e2, e3};
-        vf real = load(s.real), trace = load(s.trace), det = load(s.det);
+        invariants(s.z, s.e1, s.e2, s.e3);
+        const Invariants<vf> of(load(s.real), load(s.trace), load(s.det));
+        coefficients(of, Modulus<vf>{s.e1, s.e2, s.e3}, s.roots, s.x1, s.x2, s.v);
+        apply(s.z, s.t, s.once);
+        apply(s.z, s.once, s.twice);
+        for (int i = 0; i < 3; i++)
+            s.u[i] = three(s.v.c0, s.t[i], s.v.c1, s.once[i], s.v.c2, s.twice[i]);
+    }
+
+    // Logarithm and V^-1 are polynomials of the first root less I: everything commutes, and by
+    // Cayley-Hamilton three numbers stand for a matrix. atanh(Z) = ... + x1 E + x2 E^2, V^-1 = v.
+    template <class T>
+    LIEATTN_INLINE void coefficients(Invariants<T> of, const Modulus<T>& mod, int roots, T& x1,
+                                     T& x2, Quadratic<T>& v) {
+        const T zero = Constant<T>::of(0.0f), one = Constant<T>::of(1.0f);
+        Quadratic<T> root{one, one, zero}, square{one, one + one, one};  // S = I + E and S^2
         // (I + S)^-1 of every root, and their product.
-        Quadratic<vf> root{splat(1.0f), splat(1.0f), vf{}}, inverse, product;
-        Invariants<vf> of{real, trace, det};
-        for (int k = 0; k < s.roots; k++) {
-            Quadratic<vf> before = root;
-            if (k == 0) {
-                // S^2 is I + 2 E + E^2 where S itself is I + E.
-                inverse = of.inverse_of_sum(root, {splat(1.0f), splat(2.0f), splat(1.0f)});
-                product = inverse;
-                continue;
-            }
-            Quadratic<vf> square = k == 1 ? Quadratic<vf>{splat(1.0f), splat(2.0f), splat(1.0f)}
-                                          : mod.multiply(root, root);
+        Quadratic<T> inverse = of.inverse_of_sum(root, square), product = inverse;
+        for (int k = 1; k < roots; k++) {
             of.take_root();
-            root = of.root_of(root, square);
-            inverse = of.inverse_of_sum(root, before);
+            const Quadratic<T> next = of.root_of(root, square);
+            square = root, root = next;
+            inverse = of.inverse_of_sum(root, square);
             product = mod.multiply(product, inverse);
         }
         // Z = (S - I)(S + I)^-1 = I - 2 (S + I)^-1.
-        const Quadratic<vf> z{fma(inverse.c0, -2.0f, 1.0f), -2.0f * inverse.c1, -2.0f * inverse.c2};
-        Series<vf> series(of);
-        const Quadratic<vf> square = mod.multiply(z, z);
-        s.x1 = two(series.x1, z.c1, series.x2, square.c1);
-        s.x2 = two(series.x1, z.c2, series.x2, square.c2);
-        const Quadratic<vf> last{fma(series.v2, square.c0, fma(series.v1, z.c0, series.v0)),
-                                 two(series.v2, square.c1, series.v1, z.c1),
-                                 two(series.v2, square.c2, series.v1, z.c2)};
-        const Quadratic<vf> v = mod.multiply(product, last);
-        const float scale = (float)(1 << s.roots);
-        vf once[3], twice[3];
-        apply(s.z, s.t, once);
-        apply(s.z, once, twice);
-        for (int i = 0; i < 3; i++)
-            s.u[i] = scale * three(v.c0, s.t[i], v.c1, once[i], v.c2, twice[i]);
+        const Quadratic<T> z{fma(inverse.c0, -2.0f, 1.0f), -2.0f * inverse.c1, -2.0f * inverse.c2};
+        const Quadratic<T> zz = mod.multiply(z, z);
+        const Series<T> series(of);
+        x1 = two(series.x1, z.c1, series.x2, zz.c1);
+        x2 = two(series.x1, z.c2, series.x2, zz.c2);
+        const Quadratic<T> last{fma(series.v2, zz.c0, fma(series.v1, z.c0, series.v0)),
+                                two(series.v2, zz.c1, series.v1, z.c1),
+                                two(series.v2, zz.c2, series.v1, z.c2)};
+        v = mod.multiply(product, last);
+        const float scale = (float)(1 << roots);
+        v.c0 = scale * v.c0, v.c1 = scale * v.c1, v.c2 = scale * v.c2;
     }
 
     LIEATTN_INLINE void matrix(const State& s, int which, hd* a) {
@@ -211,10 +211,119 @@ struct Aff3 {
         w[9] = r2 * (x[1] + x[3]), w[10] = r2 * (x[2] + x[6]), w[11] = r2 * (x[5] + x[7]);
     }
 
-    LIEATTN_INLINE void backward(const float*, const float*, int64_t, const State&, const vf*, vf*,
-                                 float*, int64_t) {}
-    static void unpack_key(const float*, const float*, int64_t, float*) {}
-    static void unpack_query(const float*, const float*, float*) {}
+    LIEATTN_INLINE void backward(const float* q, const float*, int64_t, const State& s,
+                                 const vf* gw, vf* gq, float* gk, int64_t stride) {
+        // Coefficients with their derivatives in the invariants of E.
+        typedef Dual<3> Dual;
+        const vf one = splat(1.0f), zero = {};
+        Invariants<Dual> of(load(s.real), load(s.trace), load(s.det));
+        for (int i = 0; i < 3; i++) {
+            of.s1.d[i] = i == 0 ? one : zero;
+            of.s2.d[i] = i == 0 ? one + one : i == 1 ? one : zero;
+            of.s3.d[i] = one;
+        }
+        const Modulus<Dual> mod{{s.e1, {one, zero, zero}}, {s.e2, {zero, one, zero}},
+                                {s.e3, {zero, zero, one}}};
+        Dual x1, x2;
+        Quadratic<Dual> v;
+        coefficients(of, mod, s.roots, x1, x2, v);
+        // The gradient of log, a traceless matrix.
+        const float scale = (float)(2 << s.roots), r2 = scale / SQRT2, r6 = scale * 0.408248290463863f;
+        vf x[9], g[9];
+        x[0] = r2 * gw[7] + r6 * gw[8], x[4] = r6 * gw[8] - r2 * gw[7], x[8] = -2.0f * r6 * gw[8];
+        x[1] = r2 * (gw[9] - gw[5]), x[3] = r2 * (gw[9] + gw[5]);
+        x[2] = r2 * (gw[10] + gw[4]), x[6] = r2 * (gw[10] - gw[4]);
+        x[5] = r2 * (gw[11] - gw[3]), x[7] = r2 * (gw[11] + gw[3]);
+        vf back[3], g1 = {}, g2 = {};  // E^T gu
+        for (int c = 0; c < 3; c++)
+            back[c] = s.z[c] * gw[0] + s.z[3 + c] * gw[1] + s.z[6 + c] * gw[2];
+        for (int i = 0; i < 9; i++) g1 += x[i] * s.z[i], g2 += x[i] * s.y[i];
+        vf u0 = {}, u1 = {}, u2 = {}, tau[3];
+        for (int i = 0; i < 3; i++) {
+            u0 += gw[i] * s.t[i], u1 += gw[i] * s.once[i], u2 += gw[i] * s.twice[i];
+            tau[i] = v.c0.v * gw[i] + v.c1.v * back[i] +
+                     v.c2.v * (s.z[i] * back[0] + s.z[3 + i] * back[1] + s.z[6 + i] * back[2]);
+        }
+        vf e[3];
+        for (int i = 0; i < 3; i++)
+            e[i] = g1 * x1.d[i] + g2 * x2.d[i] + u0 * v.c0.d[i] + u1 * v.c1.d[i] + u2 * v.c2.d[i];
+        for (int r = 0; r < 3; r++)
+            for (int c = 0; c < 3; c++) {
+                const int i = 3 * r + c, j = 3 * c + r;
+                vf both = {};  // of x E^T + E^T x
+                for (int k = 0; k < 3; k++)
+                    both += x[3 * r + k] * s.z[3 * c + k] + s.z[3 * k + r] * x[3 * k + c];
+                g[i] = x1.v * x[i] + x2.v * both + v.c1.v * (gw[r] * s.t[c]) +
+                       v.c2.v * (gw[r] * s.once[c] + back[r] * s.t[c]);
+                // Trace, second invariant and determinant of E.
+                g[i] += e[2] * (s.y[j] - s.e1 * s.z[j]) - e[1] * s.z[j];
+                if (r == c) g[i] += e[0] + e[1] * s.e1 + e[2] * s.e2;
+            }
+        vf a[9];
+        for (int which = 0; which < 2; which++) through_root(s, which, g, a);
+        spread(q, s, a, tau, 0.577350269189626f * gw[6], gq, gk, stride);
+    }
+
+    // The gradient of A from that of its root S, in double precision: S^T G + G S^T = g.
+    LIEATTN_INLINE void through_root(const State& s, int which, vf* g, vf* a) {
+        hd S[9], G[9];
+        for (int i = 0; i < 9; i++) {
+            S[i] = load_half(s.e[3 * (i % 3) + i / 3] + which * (LANES / 2));  // transposed
+            if (i % 4 == 0) S[i] += 1.0;
+            G[i] = half(g[i], which);
+        }
+        const Root& root = s.root[which];
+        sylvester(S, root.real + root.trace, root.real * root.trace + root.det,
+                  root.real * root.det, G);
+        for (int i = 0; i < 9; i++)
+            store((float*)&a[i] + which * (LANES / 2), root.valid ? G[i] : hd{});
+    }
+
+    // From the gradients of A_i^-1 A_j, of A_i^-1 (t_j - t_i) and of log det to those of the poses.
+    LIEATTN_INLINE void spread(const float* q, const State& s, const vf* g, const vf* tau, vf log_det,
+                               vf* gq, float* gk, int64_t stride) {
+        const float* inv = q + 15;
+        vf a[9];
+        for (int i = 0; i < 9; i++) a[i] = load(s.a[i]) + (i % 4 == 0 ? s.unit : vf{});
+        for (int r = 0; r < 3; r++) {
+            for (int c = 0; c < 3; c++) {
+                gq[3 * r + c] += g[3 * r] * a[3 * c] + g[3 * r + 1] * a[3 * c + 1] +
+                                 g[3 * r + 2] * a[3 * c + 2] + tau[r] * s.t[c];
+                float* out = gk + (3 * r + c) * stride;
+                store(out, load(out) + inv[r] * g[c] + inv[3 + r] * g[3 + c] + inv[6 + r] * g[6 + c]);
+            }
+            gq[9 + r] += tau[r];
+            float* out = gk + (9 + r) * stride;
+            store(out, load(out) + inv[r] * tau[0] + inv[3 + r] * tau[1] + inv[6 + r] * tau[2]);
+        }
+        gq[12] -= log_det;
+        store(gk + 12 * stride, load(gk + 12 * stride) + log_det);
+    }
+
+    static void unpack_key(const float* g, const float* acc, int64_t stride, float* out) {
+        double a[9], adj[9];
+        for (int i = 0; i < 9; i++) a[i] = g[i / 3 * 4 + i % 3];
+        const double det = adjugate(a, adj);
+        for (int r = 0; r < 3; r++) {
+            for (int c = 0; c < 3; c++)
+                out[4 * r + c] +=
+                    (float)(acc[(3 * r + c) * stride] + acc[12 * stride] * adj[3 * c + r] / det);
+            out[4 * r + 3] += acc[(9 + r) * stride];
+        }
+    }
+
+    // -A^-T of what was added up for A^-1 A_j, and the gradient of log det.
+    static void unpack_query(const float* g, const float* acc, float* out) {
+        double a[9], adj[9];
+        for (int i = 0; i < 9; i++) a[i] = g[i / 3 * 4 + i % 3];
+        const double det = adjugate(a, adj);
+        for (int r = 0; r < 3; r++)
+            for (int c = 0; c < 4; c++) {
+                double sum = c < 3 ? acc[12] * adj[3 * c + r] : 0;
+                for (int k = 0; k < 3; k++) sum -= adj[3 * k + r] * acc[c < 3 ? 3 * k + c : 9 + k];
+                out[4 * r + c] += (float)(sum / det);
+            }
+    }
 };
 
 }  // namespace lieattn

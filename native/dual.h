@@ -1,62 +1,135 @@
-// A value with its derivatives in two directions. The value rounds as a plain vector's would.
+// A value with its derivatives in N directions. The value rounds as a plain vector's would.
 #pragma once
 
 #include "simd.h"
 
 namespace lieattn {
 
+template <int N>
 struct Dual {
-    vf v, a, b;
+    vf v, d[N];
 };
 
-template <class T>
-T constant(float x);
-template <>
-inline vf constant<vf>(float x) {
-    return splat(x);
-}
-template <>
-inline Dual constant<Dual>(float x) {
-    return {splat(x), vf{}, vf{}};
+#define LIEATTN_EACH(DERIVATIVE)                      \
+    for (int i = 0; i < N; i++) out.d[i] = DERIVATIVE; \
+    return out;
+
+template <int N>
+LIEATTN_INLINE Dual<N> operator+(const Dual<N>& x, const Dual<N>& y) {
+    Dual<N> out{x.v + y.v, {}};
+    LIEATTN_EACH(x.d[i] + y.d[i])
 }
 
-LIEATTN_INLINE Dual operator+(Dual x, Dual y) { return {x.v + y.v, x.a + y.a, x.b + y.b}; }
-LIEATTN_INLINE Dual operator-(Dual x, Dual y) { return {x.v - y.v, x.a - y.a, x.b - y.b}; }
-LIEATTN_INLINE Dual operator-(Dual x) { return {-x.v, -x.a, -x.b}; }
-LIEATTN_INLINE Dual operator+(float x, Dual y) { return {x + y.v, y.a, y.b}; }
-LIEATTN_INLINE Dual operator-(float x, Dual y) { return {x - y.v, -y.a, -y.b}; }
-LIEATTN_INLINE Dual operator*(float x, Dual y) { return {x * y.v, x * y.a, x * y.b}; }
-LIEATTN_INLINE Dual operator*(Dual x, Dual y) {
-    return {x.v * y.v, two(x.v, y.a, x.a, y.v), two(x.v, y.b, x.b, y.v)};
+template <int N>
+LIEATTN_INLINE Dual<N> operator-(const Dual<N>& x, const Dual<N>& y) {
+    Dual<N> out{x.v - y.v, {}};
+    LIEATTN_EACH(x.d[i] - y.d[i])
 }
 
-LIEATTN_INLINE Dual fma(Dual x, Dual y, Dual z) {
-    return {fma(x.v, y.v, z.v), fma(x.v, y.a, fma(x.a, y.v, z.a)),
-            fma(x.v, y.b, fma(x.b, y.v, z.b))};
+template <int N>
+LIEATTN_INLINE Dual<N> operator-(const Dual<N>& x) {
+    Dual<N> out{-x.v, {}};
+    LIEATTN_EACH(-x.d[i])
 }
-LIEATTN_INLINE Dual fma(Dual x, Dual y, float z) {
-    return {fma(x.v, y.v, splat(z)), two(x.v, y.a, x.a, y.v), two(x.v, y.b, x.b, y.v)};
+
+template <int N>
+LIEATTN_INLINE Dual<N> operator+(float x, const Dual<N>& y) {
+    Dual<N> out{x + y.v, {}};
+    LIEATTN_EACH(y.d[i])
 }
-LIEATTN_INLINE Dual fma(Dual x, float y, Dual z) {
-    return {fma(x.v, y, z.v), fma(x.a, y, z.a), fma(x.b, y, z.b)};
+
+template <int N>
+LIEATTN_INLINE Dual<N> operator-(const Dual<N>& x, float y) {
+    Dual<N> out{x.v - y, {}};
+    LIEATTN_EACH(x.d[i])
 }
-LIEATTN_INLINE Dual fma(Dual x, float y, float z) {
-    return {fma(x.v, y, splat(z)), x.a * y, x.b * y};
+
+template <int N>
+LIEATTN_INLINE Dual<N> operator-(float x, const Dual<N>& y) {
+    Dual<N> out{x - y.v, {}};
+    LIEATTN_EACH(-y.d[i])
 }
+
+template <int N>
+LIEATTN_INLINE Dual<N> operator*(float x, const Dual<N>& y) {
+    Dual<N> out{x * y.v, {}};
+    LIEATTN_EACH(x * y.d[i])
+}
+
+template <int N>
+LIEATTN_INLINE Dual<N> operator*(const Dual<N>& x, const Dual<N>& y) {
+    Dual<N> out{x.v * y.v, {}};
+    LIEATTN_EACH(two(x.v, y.d[i], x.d[i], y.v))
+}
+
+template <int N>
+LIEATTN_INLINE Dual<N> fma(const Dual<N>& x, const Dual<N>& y, const Dual<N>& z) {
+    Dual<N> out{fma(x.v, y.v, z.v), {}};
+    LIEATTN_EACH(fma(x.v, y.d[i], fma(x.d[i], y.v, z.d[i])))
+}
+
+template <int N>
+LIEATTN_INLINE Dual<N> fma(const Dual<N>& x, const Dual<N>& y, float z) {
+    Dual<N> out{fma(x.v, y.v, splat(z)), {}};
+    LIEATTN_EACH(two(x.v, y.d[i], x.d[i], y.v))
+}
+
+template <int N>
+LIEATTN_INLINE Dual<N> fma(const Dual<N>& x, float y, const Dual<N>& z) {
+    Dual<N> out{fma(x.v, y, z.v), {}};
+    LIEATTN_EACH(fma(x.d[i], y, z.d[i]))
+}
+
+template <int N>
+LIEATTN_INLINE Dual<N> fma(const Dual<N>& x, float y, float z) {
+    Dual<N> out{fma(x.v, y, splat(z)), {}};
+    LIEATTN_EACH(x.d[i] * y)
+}
+
 LIEATTN_INLINE vf fma(vf x, float y, float z) { return fma(x, splat(y), splat(z)); }
 LIEATTN_INLINE vf fma(vf x, vf y, float z) { return fma(x, y, splat(z)); }
 
-LIEATTN_INLINE Dual two(Dual a, Dual b, Dual c, Dual d) { return fma(a, b, c * d); }
-LIEATTN_INLINE Dual difference(Dual a, Dual b, Dual c, Dual d) { return fma(a, b, -(c * d)); }
-
-LIEATTN_INLINE Dual inverse_sqrt(Dual x) {
-    vf y = inverse_sqrt(x.v), slope = -0.5f * y * y * y;
-    return {y, slope * x.a, slope * x.b};
+template <int N>
+LIEATTN_INLINE Dual<N> two(const Dual<N>& a, const Dual<N>& b, const Dual<N>& c, const Dual<N>& d) {
+    return fma(a, b, c * d);
 }
 
-LIEATTN_INLINE Dual inverse(Dual x) {
-    vf y = inverse(x.v), slope = -y * y;
-    return {y, slope * x.a, slope * x.b};
+template <int N>
+LIEATTN_INLINE Dual<N> three(const Dual<N>& a, const Dual<N>& b, const Dual<N>& c, const Dual<N>& d,
+                             const Dual<N>& e, const Dual<N>& f) {
+    return fma(a, b, fma(c, d, e * f));
 }
+
+template <int N>
+LIEATTN_INLINE Dual<N> difference(const Dual<N>& a, const Dual<N>& b, const Dual<N>& c,
+                                  const Dual<N>& d) {
+    return fma(a, b, -(c * d));
+}
+
+template <int N>
+LIEATTN_INLINE Dual<N> inverse_sqrt(const Dual<N>& x) {
+    Dual<N> out{inverse_sqrt(x.v), {}};
+    const vf slope = -0.5f * out.v * out.v * out.v;
+    LIEATTN_EACH(slope * x.d[i])
+}
+
+template <int N>
+LIEATTN_INLINE Dual<N> inverse(const Dual<N>& x) {
+    Dual<N> out{inverse(x.v), {}};
+    const vf slope = -out.v * out.v;
+    LIEATTN_EACH(slope * x.d[i])
+}
+
+#undef LIEATTN_EACH
+
+template <class T>
+struct Constant {
+    LIEATTN_INLINE T of(float x) { return splat(x); }
+};
+
+template <int N>
+struct Constant<Dual<N>> {
+    LIEATTN_INLINE Dual<N> of(float x) { return {splat(x), {}}; }
+};
 
 }  // namespace lieattn

@@ -197,4 +197,35 @@ struct Root {
     }
 };
 
+LIEATTN_INLINE void multiply(const hd* a, const hd* b, hd* out) {
+    for (int r = 0; r < 3; r++)
+        for (int c = 0; c < 3; c++)
+            out[3 * r + c] = a[3 * r] * b[c] + a[3 * r + 1] * b[3 + c] + a[3 * r + 2] * b[6 + c];
+}
+
+// G becomes the solution of S Z + Z S = G, for S with invariants i1, i2, i3. Cayley-Hamilton makes it
+// Z (2 i1 S^2 + 2 i3 I) = S^2 G - S G S + G S^2 - i1 (S G - G S) + i2 G.
+LIEATTN_INLINE void sylvester(const hd* S, hd i1, hd i2, hd i3, hd* G) {
+    hd left[9], right[9], x[9], y[9], square[9], adj[9];
+    multiply(S, G, left);
+    multiply(G, S, right);
+    for (int i = 0; i < 9; i++) y[i] = i2 * G[i] - i1 * (left[i] - right[i]);
+    multiply(S, left, x);
+    for (int i = 0; i < 9; i++) y[i] += x[i];
+    multiply(left, S, x);
+    for (int i = 0; i < 9; i++) y[i] -= x[i];
+    multiply(right, S, x);
+    for (int i = 0; i < 9; i++) y[i] += x[i];
+    multiply(S, S, square);
+    for (int i = 0; i < 9; i++) square[i] = 2.0 * (i1 * square[i] + (i % 4 == 0 ? i3 : hd{}));
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++) {
+            const int r = (j + 1) % 3, s = (j + 2) % 3, c = (i + 1) % 3, d = (i + 2) % 3;
+            adj[3 * i + j] = square[3 * r + c] * square[3 * s + d] - square[3 * r + d] * square[3 * s + c];
+        }
+    const hd by = inverse(square[0] * adj[0] + square[1] * adj[3] + square[2] * adj[6]);
+    multiply(y, adj, x);
+    for (int i = 0; i < 9; i++) G[i] = by * x[i];
+}
+
 }  // namespace lieattn
