@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+KERNEL := $(wildcard native/*.h) native/avx512.cpp native/avx2.cpp native/baseline.cpp
 
 .PHONY: test reproduce reproduce-full verify setup lint types bench bench-ops peers format clean
 
@@ -21,8 +22,8 @@ verify: setup
 
 setup: $(VENV)/.installed
 
-# Reinstalled when the requirements change, not on every call.
-$(VENV)/.installed: pyproject.toml constraints.txt
+# Reinstalled when the requirements or the kernel change, not on every call.
+$(VENV)/.installed: pyproject.toml constraints.txt setup.py $(KERNEL)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@
@@ -52,3 +53,4 @@ peers: setup
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -f src/lieattn/ops/_native_*.so
