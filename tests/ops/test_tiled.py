@@ -170,7 +170,7 @@ def test_a_score_with_dropout_drops_the_same_again(monkeypatch: pytest.MonkeyPat
     score = Dropping(la.SE2, H).double()
     found = []
     for keeps in (False, True):  # with the second all blocks are kept, and nothing is drawn again
-        monkeypatch.setattr(_blocks, "_transformed", lambda keeps=keeps: keeps)
+        monkeypatch.setattr(_blocks, "transformed", lambda keeps=keeps: keeps)
         torch.manual_seed(0)
         out = case.run("tiled", score)
         torch.manual_seed(1)

@@ -23,7 +23,7 @@ Function = Callable[[Request], Results]  # from a request to two tensors [..., N
 
 def by_blocks(function: Function, request: Request, rows: int) -> Results:
     """`function(request)`, computed for `rows` queries at a time and joined."""
-    if _transformed():
+    if transformed():
         return _joined(function, request, rows)
     if torch.is_grad_enabled() and not isinstance(request.weights, Tensor | nn.Module):
         # Nobody knows what parameters a mere function holds, but a checkpoint finds them.
@@ -58,10 +58,15 @@ def _written(function: Function, request: Request, rows: int) -> Results:
     return first, second
 
 
-def _transformed() -> bool:
+def transformed() -> bool:
     """Inside torch.func or forward mode, whose derivatives are their own."""
     level = torch._C._functorch.maybe_current_level()
     return level is not None or forward_ad._current_level >= 0
+
+
+# The compiler cannot trace the question, but may ask it: it enters the levels that it traces, and
+# guards on them. See also `dispatch._load`.
+transformed._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 class _ByBlocks(torch.autograd.Function):

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ._flat import pair_strides
 from ._triton_features import FAMILIES, features, pose_gradient
 
 # Tiles of 16 x 16 pairs on 4 warps: larger ones spill hundreds of bytes of registers (sm_80; these
@@ -111,7 +112,7 @@ def triton_attention_backward(
             kernels.backward_queries,
             Nq,
             [*incoming, *outgoing],
-            _pair_strides(d_bias if need_bias else None, (B, H, Nq, Nk)),
+            pair_strides(d_bias if need_bias else None, (B, H, Nq, Nk)),
             POSES=need_poses,
             BIAS_GRADIENT=need_bias,
         )
@@ -198,7 +199,7 @@ class _Launch:
         self.first = [q, k, values.contiguous(), weights.contiguous(), mask, bias]
         self.sizes = [H, Nq, Nk, dv]
         pairs = (B, H, Nq, Nk)
-        self.strides = [*_pair_strides(mask, pairs), *_pair_strides(bias, pairs)]
+        self.strides = [*pair_strides(mask, pairs), *pair_strides(bias, pairs)]
         if affine:
             self.limits = [cos(margin), sin(margin)]
         else:
@@ -235,8 +236,3 @@ class _Launch:
                 num_warps=WARPS,
                 num_stages=STAGES,
             )
-
-
-def _pair_strides(x: Tensor | None, pairs: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides along batch, heads, queries and keys, 0 where `x` broadcasts."""
-    return x.expand(pairs).stride() if x is not None else (0, 0, 0, 0)

@@ -43,7 +43,9 @@ def choose(request: Request, backend: str = "auto") -> Backend:
     """The backend of the given name, or with "auto" the fastest that can do the request."""
     if backend != "auto":
         return _named(request, backend)
-    for name in FAST.get(request.q_poses.device.type, ()):
+    # Exported programs run on other machines, and in other runtimes: torch's own operators.
+    fast = () if _exporting() else FAST.get(request.q_poses.device.type, ())
+    for name in fast:
         reason = _load(name) or _loaded[name].unsupported(request)
         if reason is None:
             return _loaded[name]
@@ -54,6 +56,12 @@ def choose(request: Request, backend: str = "auto") -> Backend:
 def is_fast(request: Request) -> bool:
     """True where a backend of the device's own can do the request."""
     return choose(request) not in (_loaded["reference"], _loaded["tiled"])
+
+
+def _exporting() -> bool:
+    """While torch.export traces, or torch.compile where torch (before 2.6) cannot tell."""
+    ask = getattr(torch.compiler, "is_exporting", torch.compiler.is_compiling)
+    return bool(ask())
 
 
 def require_backend(backend: str) -> None:

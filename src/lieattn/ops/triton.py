@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..groups.base import groups as registered
+from ._flat import flat, flat_pairs, is_registered, names
 from ._triton_features import FAMILIES
 from ._triton_ops import triton_attention
 
@@ -26,7 +26,7 @@ _WIDEST = 256  # wider heads are done in slices: a tile of values must fit on th
 def unsupported(request: Any) -> str | None:
     """Why this backend cannot answer a request, in a sentence, or None if it can."""
     group, chart = request.group, request.chart
-    if group.name not in FAMILIES or not _is_registered(group):
+    if group.name not in FAMILIES or not is_registered(group):
         return f"it knows {', '.join(FAMILIES)}, not {group}"
     if FAMILIES[group.name].affine and chart != "principal":
         return f"it knows the principal chart of {group}, not the {chart} one"
@@ -38,7 +38,7 @@ def unsupported(request: Any) -> str | None:
         return f"it takes margins from 0 to pi/2, not {request.margin}"
     poses = {request.q_poses.dtype, request.k_poses.dtype}
     if poses != {torch.float32}:
-        return f"it computes in float32, and poses are {_names(poses)}"
+        return f"it computes in float32, and poses are {names(poses)}"
     if request.values.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         return f"it computes in float32, and values are {request.values.dtype}"
     return _no_device(request)
@@ -48,10 +48,10 @@ def run(request: Any) -> tuple[Tensor, Tensor]:
     """`out [..., H, Nq, dv]` and `coords [..., H, Nq, C]` of a request that is supported."""
     q, k, values = request.q_poses, request.k_poses, request.values
     batch = torch.broadcast_shapes(q.shape[:-3], k.shape[:-3], values.shape[:-3])
-    mask, bias = _flat_pairs(request.mask, batch), _flat_pairs(request.bias, batch)
-    poses, weights = (_flat(q, batch), _flat(k, batch)), _coordinate_weights(request)
+    mask, bias = flat_pairs(request.mask, batch), flat_pairs(request.bias, batch)
+    poses, weights = (flat(q, batch), flat(k, batch)), _coordinate_weights(request)
     options = weights, mask, bias, request.exclude_self, float(request.margin)
-    slices = _flat(values, batch).float().split(_WIDEST, dim=-1)
+    slices = flat(values, batch).float().split(_WIDEST, dim=-1)
     parts = [triton_attention(request.group.name, *poses, part, *options) for part in slices]
     out = torch.cat([part[0] for part in parts], dim=-1) if len(parts) > 1 else parts[0][0]
     places = FAMILIES[request.group.name].coordinates
@@ -74,28 +74,12 @@ def _coordinate_weights(request: Any) -> Tensor:
     return full.index_copy(1, torch.tensor(places, device=weights.device), spread)
 
 
-def _flat(x: Tensor, batch: torch.Size) -> Tensor:
-    """`[..., a, b, c]` as `[B, a, b, c]`."""
-    return x.expand(*batch, *x.shape[-3:]).reshape(batch.numel(), *x.shape[-3:])
-
-
-def _flat_pairs(x: Tensor | None, batch: torch.Size) -> Tensor | None:
-    """A mask or bias as `[B or 1, H or 1, Nq or 1, Nk or 1]`; what it broadcasts is not copied."""
-    if x is None:
-        return None
-    x = x if x.dtype == torch.bool else x.float()
-    x = x[(None,) * (3 - x.dim())] if x.dim() < 3 else x
-    if x.shape[:-3].numel() == 1:
-        return x.reshape(1, *x.shape[-3:])
-    return _flat(x, batch)
-
-
 def _no_device(request: Any) -> str | None:
     tensors = [request.q_poses, request.k_poses, request.values, request.weights]
     tensors += [x for x in (request.mask, request.bias) if x is not None]
     devices = {x.device for x in tensors}
     if len(devices) > 1:
-        return f"tensors are on several devices, {_names(devices)}"
+        return f"tensors are on several devices, {names(devices)}"
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
     if tensors[0].device.type != "cuda" and not interpreted:
         return f"it runs on CUDA devices, and tensors are on {tensors[0].device}"
@@ -109,12 +93,3 @@ def _no_device(request: Any) -> str | None:
 
 def _is_wrapped(x: Tensor) -> bool:
     return bool(torch._C._functorch.is_functorch_wrapped_tensor(x))
-
-
-def _is_registered(group: Any) -> bool:
-    """A group of somebody else's may have the same name."""
-    return registered().get(group.name) is group
-
-
-def _names(items: set[Any]) -> str:
-    return " and ".join(sorted(map(str, items)))

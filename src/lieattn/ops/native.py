@@ -1,0 +1,82 @@
+"""The operator on CPUs, in C++: O(N) memory, forward and backward, at the price of plain attention.
+
+SO(n) and SE(n) with block weights, in float32. `unsupported` says what is not done here. Poses
+that are not for the kernel (NaN, or far from a rotation) are answered by the reference, and so are
+second derivatives.
+"""
+
+from __future__ import annotations
+
+from math import pi
+
+import torch
+from torch import Tensor
+
+from . import _native_call
+from ._blocks import transformed
+from ._flat import flat, flat_pairs, is_registered, names
+from ._native_call import CODES
+from ._native_ops import native_forward
+from .request import Request
+
+
+def unsupported(request: Request) -> str | None:
+    """Why this backend cannot answer a request, in a sentence, or None if it can."""
+    if _native_call.MISSING is not None:
+        return f"{_native_call.MISSING}."
+    group, chart = request.group, request.chart
+    if group.name not in CODES or not is_registered(group):
+        return f"it knows {', '.join(CODES)}, not {group}."
+    if chart != "principal" and group.chart_blocks(chart) != group.blocks:
+        return f"it knows the principal chart of {group}, not the {chart} one."
+    if not isinstance(request.weights, Tensor):
+        return "it knows block weights, not scores or functions."
+    if request.neighbours is not None:
+        return "it does not take lists of neighbours."
+    if request.q_content is not None:
+        return "it does not take logits of contents."
+    if request.scale is not None:
+        return "it does not divide coordinates by scales."
+    if request.exclude_self and request.first:
+        return "it does not take blocks of a set's queries."
+    if not request.margin >= 0:
+        return f"it takes margins from 0 on, not {request.margin}."
+    return _unfit(request, request.weights)
+
+
+def run(request: Request) -> tuple[Tensor, Tensor]:
+    """`out [..., H, Nq, dv]` and `coords [..., H, Nq, C]` of a request that is supported."""
+    batch, values = request.batch, request.values
+    out, coords, _ = native_forward(
+        request.group.name,
+        flat(request.q_poses, batch),
+        flat(request.k_poses, batch),
+        flat(values.float(), batch),
+        request.weights,
+        flat_pairs(request.mask, batch),
+        flat_pairs(request.bias, batch),
+        request.exclude_self,
+        min(float(request.margin), pi),  # from pi on no pair is left
+    )
+    out = out.to(values.dtype)
+    if len(batch) == 1:
+        return out, coords
+    return out.reshape(*batch, *out.shape[1:]), coords.reshape(*batch, *coords.shape[1:])
+
+
+def _unfit(request: Request, weights: Tensor) -> str | None:
+    """Tensors that are not for the kernel."""
+    tensors = [request.q_poses, request.k_poses, request.values, weights]
+    exact = {x.dtype for x in (request.q_poses, request.k_poses, weights)}
+    if exact != {torch.float32} or request.dtype not in (None, torch.float32):
+        exact |= {request.dtype} if request.dtype is not None else set()
+        return f"it computes in float32, and poses and weights are {names(exact)}."
+    if request.values.dtype not in (torch.float32, torch.float16, torch.bfloat16):
+        return f"it computes in float32, and values are {request.values.dtype}."
+    tensors += [x for x in (request.mask, request.bias) if x is not None]
+    devices = {x.device.type for x in tensors}
+    if devices != {"cpu"}:
+        return f"it runs on the CPU, and tensors are on {names(devices)}."
+    if transformed():
+        return "it does not run inside vmap, grad or jvp of torch.func, nor in forward mode."
+    return None
