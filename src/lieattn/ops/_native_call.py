@@ -42,8 +42,10 @@ class Call:
         Nq = q_poses.shape[1]
         self.pairs = B, H, Nq, Nk
         self.empty = 0 in self.pairs
-        # A NaN or +inf is not for the kernel, which takes them for a key that does not count.
-        self.fits = bias is None or bias.numel() == 0 or bool(bias.amax() < torch.inf)
+        # The kernel takes a NaN or +inf for a key that does not count, and with a negative weight
+        # a token for its own best key.
+        unbounded = bias is not None and bias.numel() > 0 and not bool(bias.amax() < torch.inf)
+        self.fits = self.empty or not (unbounded or bool(weights.amin() < 0))
         # Named here, so that they live as long as their addresses are in use.
         self.tensors = [x.contiguous() for x in (q_poses, k_poses, values, weights)]
         self.mask, self.bias = _dense_keys(mask), _dense_keys(bias)
@@ -69,10 +71,9 @@ class Call:
     def bias_copies(self, d_bias: Tensor) -> Tensor:
         """Where threads add up the gradient of a bias: one place each if they would meet.
 
-        They share out sets and keys, so that only what broadcasts along these is met twice.
+        They share out sets and keys, and no bias that is the same for all keys comes here.
         """
-        B, _, _, Nk = self.pairs
-        meet = (B > 1 and self.strides[0] == 0) or (Nk > 1 and self.strides[3] == 0)
+        meet = self.pairs[0] > 1 and self.strides[0] == 0
         if not meet or self.problem.threads == 1:
             return d_bias
         return d_bias.new_empty((self.problem.threads, *d_bias.shape))

@@ -98,15 +98,16 @@ def native_backward(
         return tuple(x.zero_() for x in found)  # type: ignore[return-value]
     d_out, d_coords = d_out.contiguous(), d_coords.contiguous()
     d_q, d_k, d_values, d_weights, d_bias = found
-    copies = call.bias_copies(d_bias) if need_bias else d_bias
-    for x, needed in ((d_q, need_q), (d_k, need_k), (copies, need_bias)):
-        if needed:
-            x.zero_()
+    # A bias that is the same for all keys has no gradient: the softmax cancels it.
+    summed = need_bias and d_bias.shape[-1] > 1
+    copies = call.bias_copies(d_bias) if summed else d_bias
+    for x in (d_q, d_k, copies):
+        x.zero_()
     passed = Gradients(
         *(x.data_ptr() for x in (out, coords, normaliser, d_out, d_coords, d_values, d_weights)),
         d_q.data_ptr() if need_q else None,
         d_k.data_ptr() if need_k else None,
-        copies.data_ptr() if need_bias else None,
+        copies.data_ptr() if summed else None,
         0 if copies is d_bias else d_bias.numel(),
     )
     if call.fits and call.library.backward(call.problem, passed):

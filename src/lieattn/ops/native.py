@@ -12,6 +12,7 @@ from math import pi
 import torch
 from torch import Tensor
 
+from ..relations import common_batch
 from . import _native_call
 from ._blocks import transformed
 from ._flat import flat, flat_pairs, is_registered, names
@@ -39,6 +40,8 @@ def unsupported(request: Request) -> str | None:
         return "it does not divide coordinates by scales."
     if request.exclude_self and request.first:
         return "it does not take blocks of a set's queries."
+    if 0 in request.values.shape[:-3] and 0 not in request.q_poses.shape[:-3]:
+        return "it does not take poses of which there are no values."
     if not request.margin >= 0:
         return f"it takes margins from 0 on, not {request.margin}."
     return _unfit(request, request.weights)
@@ -59,9 +62,23 @@ def run(request: Request) -> tuple[Tensor, Tensor]:
         min(float(request.margin), pi),  # from pi on no pair is left
     )
     out = out.to(values.dtype)
-    if len(batch) == 1:
-        return out, coords
-    return out.reshape(*batch, *out.shape[1:]), coords.reshape(*batch, *coords.shape[1:])
+    if len(batch) != 1:
+        out = out.reshape(*batch, *out.shape[1:])
+        coords = coords.reshape(*batch, *coords.shape[1:])
+    return out, _own(coords, batch, request)
+
+
+def _own(coords: Tensor, batch: torch.Size, request: Request) -> Tensor:
+    """Coordinates without the batch that values alone have, where all of them are the same."""
+    pairs = (x.shape[:-3] for x in (request.mask, request.bias) if x is not None)
+    own = common_batch(request.q_poses.shape[:-3], request.k_poses.shape[:-3], *pairs)
+    if own is None or own == batch:
+        return coords
+    more = len(batch) - len(own)
+    coords = coords[(0,) * more]
+    for dim, (size, whole) in enumerate(zip(own, batch[more:], strict=True)):
+        coords = coords if size == whole else coords.narrow(dim, 0, 1)
+    return coords
 
 
 def _unfit(request: Request, weights: Tensor) -> str | None:
