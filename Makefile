@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 KERNEL := $(wildcard native/*.h) native/avx512.cpp native/avx2.cpp native/baseline.cpp
 
-.PHONY: test reproduce reproduce-full verify setup lint types bench bench-ops peers format clean
+.PHONY: test sanitize reproduce reproduce-full verify setup lint types bench bench-ops peers format clean
 
 test: setup lint types
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -50,6 +50,21 @@ bench-ops: peers
 # Those that are compared with, in the same environment.
 peers: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
+
+# The CPU kernel over many shapes, with reads and writes out of bounds and undefined behaviour made
+# fatal; only the baseline where the machine is no x86.
+SANITIZE := -std=c++17 -O1 -g -fwrapv -pthread -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized \
+  -fsanitize=address,undefined -fno-sanitize-recover=all
+FLAGS_avx512 := -mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma
+FLAGS_avx2 := -mavx2 -mfma
+BUILDS := baseline $(if $(filter x86_64,$(shell uname -m)),avx2 avx512)
+
+sanitize: $(BUILDS:%=build/sanitize_%)
+	@for program in $^; do echo $$program && $$program || exit 1; done
+
+build/sanitize_%: native/test_shapes.cpp $(KERNEL) Makefile
+	@mkdir -p build
+	$(CXX) $(SANITIZE) $(FLAGS_$*) $< -o $@
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .hypothesis

@@ -264,10 +264,12 @@ def test_weights_that_are_huge_negative_or_nothing(build: str, name: str, weight
 # ---- rows and values at the edge ---------------------------------------------------------------
 
 
-def attend(poses: Tensor, values: Tensor, backend: str = "native", **options: object) -> list:
+def attend(
+    poses: Tensor, values: Tensor, backend: str = "native", group: Group = la.SE3, **options: object
+) -> list[Tensor]:
     leaves = [poses.clone().requires_grad_(), values.clone().requires_grad_()]
-    weights = torch.ones(values.shape[-3], 2, requires_grad=True)
-    out = la.lie_attention("SE3", leaves[0], *leaves, weights, backend=backend, **options)
+    weights = torch.ones(values.shape[-3], len(group.blocks), requires_grad=True)
+    out = la.lie_attention(group, leaves[0], *leaves, weights, backend=backend, **options)
     ones = [torch.ones_like(x) for x in out]
     return [*out, *torch.autograd.grad(out, [*leaves, weights], ones)]
 
@@ -385,6 +387,21 @@ def test_poses_that_are_not_for_the_kernel_get_the_references_answer(
             for x, y in zip(a, b, strict=True):
                 torch.testing.assert_close(x, y, rtol=0, atol=0, equal_nan=True)
     assert caplog.text.count("native kernel passed over") == 1
+
+
+@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+@pytest.mark.parametrize("name", _native_call.CODES)
+def test_poses_that_are_not_finite_get_the_references_answer(
+    build: str, name: str, bad: float
+) -> None:
+    group = la.get_group(name)
+    poses, values = group.random(2, 7), torch.randn(2, 3, 7, 5)
+    for column in (0, -1):
+        odd = poses.clone()
+        odd[1, 2, 0, column] = bad
+        a, b = (attend(odd, values, backend, group) for backend in ("native", "reference"))
+        for x, y in zip(a, b, strict=True):
+            torch.testing.assert_close(x, y, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
