@@ -244,6 +244,18 @@ def test_threads_add_up_gradients_of_a_bias(build: str, bias: tuple[int, ...]) -
     check(Case("SE2", bias=bias, Nq=80, Nk=300), range(2), threads=2)
 
 
+@pytest.mark.parametrize(("sets", "copies"), [(1, 2), (2, 1)], ids=["shared", "own"])
+def test_threads_that_would_meet_have_places_of_their_own(sets: int, copies: int) -> None:
+    """A race may go well for years, so it is the places that are looked at."""
+    inputs, bias = Case(Nq=9).inputs(0).values(), torch.zeros(sets, 3, 9, 9)
+    torch.set_num_threads(2)
+    try:
+        call = _native_call.Call("SE3", *inputs, None, bias, True, 0.0)
+    finally:
+        torch.set_num_threads(1)
+    assert call.bias_copies(bias).numel() == copies * bias.numel()
+
+
 @pytest.mark.parametrize("name", _native_call.CODES)
 @pytest.mark.parametrize("margin", [0.5, 2.0, math.pi, 4.0])
 def test_pairs_near_the_cut_are_left_out(build: str, name: str, margin: float) -> None:
