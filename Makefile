@@ -53,7 +53,7 @@ peers: setup
 
 # The CPU kernel over many shapes, with reads and writes out of bounds and undefined behaviour made
 # fatal; only the baseline where the machine is no x86.
-SANITIZE := -std=c++17 -O1 -g -fwrapv -pthread -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized \
+SANITIZE := -std=c++17 -O1 -g -pthread -Wno-psabi -Wno-maybe-uninitialized -Wno-uninitialized \
   -fsanitize=address,undefined -fno-sanitize-recover=all
 FLAGS_avx512 := -mavx512f -mavx512dq -mavx512vl -mavx512bw -mfma
 FLAGS_avx2 := -mavx2 -mfma

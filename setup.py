@@ -8,7 +8,6 @@ from setuptools import Extension, setup
 FLAGS = ["-std=c++17", "-O3", "-fvisibility=hidden", "-pthread"]
 # No -ffast-math: masks are infinities.
 FLAGS += ["-fno-math-errno", "-fno-trapping-math"]
-FLAGS += ["-fwrapv"]  # angles are integers that wrap around
 # Vectors never cross the library's border, and GCC takes lanes set one by one for unset.
 FLAGS += ["-Wno-psabi", "-Wno-maybe-uninitialized", "-Wno-uninitialized"]
 

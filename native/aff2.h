@@ -75,8 +75,12 @@ struct Aff2 {
     static constexpr int QUERY_GRAD = 6, KEY_GRAD = 6;
 
     struct Limits {
-        float tangent;  // squared, of the angle to the cut
-        explicit Limits(double margin) : tangent((float)(std::tan(margin) * std::tan(margin))) {}
+        float tangent;    // squared, of the angle to the cut
+        bool wide, some;  // whether eigenvalues with a negative real part may count, or any at all
+        explicit Limits(double margin)
+            : tangent((float)(std::tan(margin) * std::tan(margin))),
+              wide(margin <= PI / 2),
+              some(margin < PI) {}
     };
 
     static bool pack(const float* g, float* out, int64_t stride, bool query) {
@@ -163,8 +167,11 @@ struct Aff2 {
         s.h = 0.5f * select(near, e00 - e11, a00 - a11);
         s.b = select(near, e01, a01), s.c = select(near, e10, a10);
         s.q = sum_of_products(s.h, s.h, s.b, s.c);
-        vi complex = (s.q < 0.0f) & ((s.m > 0.0f) | (-s.q > limits.tangent * s.m * s.m));
-        s.valid = complex | ((s.q >= 0.0f) & (s.m > 0.0f) & (s.d[0] > 0.0f));
+        vf bound = limits.tangent * s.m * s.m;
+        vi positive = s.m > 0.0f, complex = s.q < 0.0f;
+        vi far = limits.wide ? positive | (-s.q > bound) : positive & (-s.q < bound);
+        s.valid = (complex & far) | (~complex & positive & (s.d[0] > 0.0f));
+        if (!limits.some) s.valid = vi{};
         s.many = any(((abs(s.half) > 2.2f) | (s.m > 4.6f * s.d[0])) & s.valid);
         if (s.many) {
             for (int i = FEW_ROOTS; i < MANY_ROOTS; i++)

@@ -5,8 +5,8 @@
 // follows is well conditioned and runs in single precision.
 #pragma once
 
+#include "aff2.h"
 #include "polynomial3.h"
-#include "rigid2.h"
 
 namespace lieattn {
 
@@ -21,10 +21,7 @@ struct Aff3 {
     static constexpr int KEY = 15, QUERY = 24;
     static constexpr int QUERY_GRAD = 13, KEY_GRAD = 13;
 
-    struct Limits {
-        double tangent;  // squared, of the angle to the cut
-        explicit Limits(double margin) : tangent(std::tan(margin) * std::tan(margin)) {}
-    };
+    typedef Aff2::Limits Limits;
 
     static bool pack(const float* g, float* out, int64_t stride, bool query) {
         double a[9], adj[9];
@@ -50,7 +47,8 @@ struct Aff3 {
 
     struct State {
         float a[9][LANES];  // the matrix less `unit` times I
-        vf unit, t[3], log_det, tangent, x, by_slope;
+        vf unit, t[3], log_det, x, by_slope;
+        Limits limits{0};
         Cubic cubic[2];       // of the two halves of the lanes
         Root root[2];
         float e[9][LANES];    // the first root less I
@@ -100,11 +98,12 @@ struct Aff3 {
         for (int r = 0; r < 3; r++)
             s.t[r] = three(inv[3 * r], x, inv[3 * r + 1], y, inv[3 * r + 2], z);
         s.log_det = (load(k + 12 * n) - q[12]) + (load(k + 13 * n) - q[13]);
-        s.valid = scale > 0.0f;
-        s.tangent = splat((float)limits.tangent);
+        s.valid = limits.some ? (vi)(scale > 0.0f) : vi{};
+        s.limits = limits;
     }
 
-    LIEATTN_INLINE void second(State& s) {
+    // One copy of the code for both passes: they must round alike, see simd.h.
+    LIEATTN_ONE_COPY void second(State& s) {
         for (int which = 0; which < 2; which++) {
             hd a[9];
             matrix(s, which, a);
@@ -113,24 +112,24 @@ struct Aff3 {
     }
 
     // The eigenvalue that lies alone on its side of the mean, in single precision.
-    LIEATTN_INLINE void third(State& s) {
+    LIEATTN_ONE_COPY void third(State& s) {
         const Cubic *low = s.cubic, *high = s.cubic + 1;
         s.x = isolated(join(low->j2, high->j2), join(low->j3, high->j3), s.by_slope);
     }
 
-    LIEATTN_INLINE void fourth(State& s) {
+    LIEATTN_ONE_COPY void fourth(State& s) {
         for (int which = 0; which < 2; which++)
             s.root[which].split(s.cubic[which], half(s.x, which), half(s.by_slope, which),
-                                half(s.tangent, which));
+                                s.limits.tangent, s.limits.wide);
     }
 
-    LIEATTN_INLINE void fifth(State& s) {
+    LIEATTN_ONE_COPY void fifth(State& s) {
         for (int which = 0; which < 2; which++) s.root[which].take();
         s.many = s.root[0].large() || s.root[1].large();
         s.roots = s.many ? MANY : FEW;
     }
 
-    LIEATTN_INLINE void sixth(State& s) {
+    LIEATTN_ONE_COPY void sixth(State& s) {
         for (int which = 0; which < 2; which++) {
             const int at = which * (LANES / 2);
             const Root& root = s.root[which];
@@ -146,7 +145,7 @@ struct Aff3 {
         }
     }
 
-    LIEATTN_INLINE void seventh(State& s) {
+    LIEATTN_ONE_COPY void seventh(State& s) {
         vi on_chart;
         memcpy(&on_chart, s.on_chart, sizeof on_chart);
         s.valid = s.valid & on_chart;
@@ -266,13 +265,14 @@ struct Aff3 {
 
     // The gradient of A from that of its root S, in double precision: S^T G + G S^T = g.
     LIEATTN_INLINE void through_root(const State& s, int which, vf* g, vf* a) {
-        hd S[9], G[9];
+        const Root& root = s.root[which];
+        hd a_half[9], straight[9], S[9], G[9];
+        matrix(s, which, a_half);
+        root.of(a_half, straight);  // again: in single precision a small root has lost digits to I
         for (int i = 0; i < 9; i++) {
-            S[i] = load_half(s.e[3 * (i % 3) + i / 3] + which * (LANES / 2));  // transposed
-            if (i % 4 == 0) S[i] += 1.0;
+            S[i] = straight[3 * (i % 3) + i / 3];
             G[i] = half(g[i], which);
         }
-        const Root& root = s.root[which];
         sylvester(S, root.real + root.trace, root.real * root.trace + root.det,
                   root.real * root.det, G);
         for (int i = 0; i < 9; i++)

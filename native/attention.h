@@ -16,23 +16,29 @@ inline int64_t threads_for(const LieattnProblem& p) {
     return p.threads < 1 ? 1 : p.threads < useful ? p.threads : useful;
 }
 
+constexpr int DONE = 0, UNFIT = 1, UNKNOWN_GROUP = 2, NO_MEMORY = 3;
+
 template <class G>
-int forward(LieattnProblem& p, float* out, float* coords, float* normaliser) {
+int forward(LieattnProblem& p, float* out, float* coords, float* normaliser) try {
     Packed<G> packed(p);
-    if (!packed.ok()) return 1;
+    if (!packed.ok()) return UNFIT;
     Forward<G>(p, packed, out, coords, normaliser).run(threads_for(p));
-    return 0;
+    return DONE;
+} catch (const std::bad_alloc&) {
+    return NO_MEMORY;
 }
 
 template <class G>
-int backward(LieattnProblem& p, LieattnGradients& g) {
+int backward(LieattnProblem& p, LieattnGradients& g) try {
     Packed<G> packed(p);
-    if (!packed.ok()) return 1;
+    if (!packed.ok()) return UNFIT;
     if (g.q_grad || g.k_grad)
         Backward<G, true>(p, packed, g).run(threads_for(p));
     else
         Backward<G, false>(p, packed, g).run(threads_for(p));
-    return 0;
+    return DONE;
+} catch (const std::bad_alloc&) {
+    return NO_MEMORY;
 }
 
 }  // namespace lieattn
@@ -46,7 +52,7 @@ int backward(LieattnProblem& p, LieattnGradients& g) {
         case 4: return CALL(lieattn::Aff2);                 \
         case 5: return CALL(lieattn::Aff3);                 \
     }                                                       \
-    return 2;
+    return lieattn::UNKNOWN_GROUP;
 
 extern "C" {
 

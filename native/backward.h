@@ -16,7 +16,7 @@ class Backward {
           terms_(p),
           g_(g),
           limits_(p.margin),
-          rows_(query_tile(p.heads)),
+          rows_(query_tile(p)),
           columns_(padded(p.width, LANES)),
           inner_(p.batch * p.heads * p.queries) {
         for (int64_t c = 0; c < p.batch * p.heads * p.queries; c++) {

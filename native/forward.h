@@ -8,9 +8,11 @@ namespace lieattn {
 constexpr int64_t KEY_TILE = 256;
 constexpr int64_t WEIGHTS_BYTES = 1 << 18;  // of the weights of a tile: they stay in the cache
 
-inline int64_t query_tile(int64_t heads) {
+inline int64_t query_tile(const LieattnProblem& p) {
+    const int64_t heads = p.heads > 0 ? p.heads : 1, most = padded(p.queries, ROWS);
     int64_t rows = WEIGHTS_BYTES / (4 * KEY_TILE * heads) / ROWS * ROWS;
-    return rows < ROWS ? ROWS : rows > 32 ? 32 : rows;
+    rows = rows > 32 ? 32 : rows > most ? most : rows;
+    return rows < ROWS ? ROWS : rows;
 }
 
 template <class G>
@@ -25,15 +27,15 @@ class Forward {
           out_(out),
           coords_(coords),
           normaliser_(normaliser),
-          careful_(p.bias || packed.negative_weights()),
-          rows_(query_tile(p.heads)),
+          careful_(p.bias || packed.negative_weights() || p.keys <= LANES),
+          rows_(query_tile(p)),
           columns_(padded(p.width, LANES)) {}
 
     void run(int64_t threads) {
         const int64_t blocks = (p_.queries + rows_ - 1) / rows_;
         std::vector<std::unique_ptr<Scratch>> scratch(threads);
+        for (auto& s : scratch) s.reset(new Scratch(*this));
         parallel(p_.batch * blocks, threads, [&](int64_t item, int64_t thread) {
-            if (!scratch[thread]) scratch[thread].reset(new Scratch(*this));
             block(*scratch[thread], item / blocks, item % blocks * rows_);
         });
     }
@@ -63,7 +65,8 @@ class Forward {
 
     // Logits are not above zero unless there is a bias or a negative weight, and mostly not far
     // below it for a row's best key. Then weights are e^logit as they are, without a maximum; where
-    // a row's sum turns out to be too small for that, the block is done again, with it.
+    // a row's sum turns out to be too small for that, the block is done again, with it. So are small
+    // sets, where a query may have one key: its weight is then exactly 1.
     void block(Scratch& s, int64_t b, int64_t first) {
         if (!careful_.load(std::memory_order_relaxed)) {
             if (attempt<false>(s, b, first)) return;
@@ -100,9 +103,9 @@ class Forward {
         else
             relate<false>(s, b, i, start, lanes);
         const bool diagonal = p_.exclude_self && i >= start && i < start + lanes;
-        // Lanes that do not count get an infinite norm.
-        for (int64_t v = n; v < lanes; v++) s.norms[v] = INFINITE;
-        if (diagonal) s.norms[i - start] = INFINITE;
+        // Lanes that do not count have no norm.
+        for (int64_t v = n; v < lanes; v++) s.norms[v] = NAN;
+        if (diagonal) s.norms[i - start] = NAN;
         const bool clean = !terms_.some() && packed_.all_allowed(b);
         for (int64_t h = 0; h < p_.heads; h++) {
             const int64_t cell = h * rows_ + r;

@@ -157,17 +157,19 @@ struct Root {
 
     hd by, linear, constant;  // the root of a is linear a + constant I - by a^2
 
-    // Takes an estimate of the isolated eigenvalue less the mean; `tangent` is that of the angle to
-    // the cut, squared. Where there is no root it is that of the identity.
-    LIEATTN_INLINED inline void split(const Cubic& c, hd x, hd by_slope, hd tangent) {
+    // Takes an estimate of the isolated eigenvalue less the mean; `tangent` and `wide` as in the limits
+    // of Aff(2). Where there is no root it is that of the identity.
+    LIEATTN_INLINED inline void split(const Cubic& c, hd x, hd by_slope, double tangent, bool wide) {
         for (int i = 0; i < 2; i++) x = x - (x * (x * x - c.j2) - c.j3) * by_slope;
         const hd one = hd{} + 1.0;
         real = c.mean + x;
         trace = c.i1 - real, det = c.i3 * inverse(real);
         const hd square = trace * trace, discriminant = square - 4.0 * det;
         const hl complex = discriminant < -1e-12 * square;
-        const hl far = (trace > 0.0) | (-discriminant > tangent * square);
-        valid = (real > 0.0) & (det > 0.0) & ((complex & far) | (~complex & (trace > 0.0)));
+        const hl positive = trace > 0.0;
+        const hl far = wide ? positive | (-discriminant > tangent * square)
+                            : positive & (-discriminant < tangent * square);
+        valid = (real > 0.0) & (det > 0.0) & ((complex & far) | (~complex & positive));
         real = valid ? real : one, det = valid ? det : one, trace = valid ? trace : one + one;
     }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <exception>
 #include <thread>
 
 #include "simd.h"
@@ -21,7 +22,10 @@ void parallel(int64_t items, int64_t threads, const Work& work) {
         for (int64_t item; (item = next.fetch_add(1)) < items;) work(item, thread);
     };
     std::vector<std::thread> others;
-    for (int64_t t = 1; t < threads; t++) others.emplace_back(run, t);
+    try {
+        for (int64_t t = 1; t < threads; t++) others.emplace_back(run, t);
+    } catch (const std::exception&) {  // no more threads to be had: those there are do the work
+    }
     run(0);
     for (auto& other : others) other.join();
 }

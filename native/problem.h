@@ -37,8 +37,8 @@ struct LieattnGradients {
     int64_t bias_copy;        // elements from one thread's copy to the next, 0 = one for all
 };
 
-// 0, or 1 where poses are not what the kernel takes (non-finite, far from a rotation): nothing
-// of the results is to be used then.
+// 0; or 1 where poses are not what the kernel takes (non-finite, far from a rotation), 2 for a group
+// that it does not know, 3 for want of memory: nothing of the results is to be used then.
 int lieattn_forward(LieattnProblem* problem, float* out, float* coords, float* normaliser);
 int lieattn_backward(LieattnProblem* problem, LieattnGradients* gradients);
 }

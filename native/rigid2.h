@@ -32,15 +32,14 @@ struct Rigid2 {
 
     struct Limits {
         float angle;
-        explicit Limits(double margin) : angle((float)(PI - margin)) {}
+        explicit Limits(double margin) : angle(margin < PI ? (float)(PI - margin) : 0) {}
     };
 
     static bool pack_key(const float* g, float* out, int64_t stride) {
         const double a = g[0], b = g[1], c = g[M], d = g[M + 1];
-        if (std::fabs(a * a + c * c - 1) + std::fabs(b * b + d * d - 1) + std::fabs(a * b + c * d) >
-            ORTHOGONAL)
-            return false;
-        if (std::fabs(a * d - b * c - 1) > ORTHOGONAL) return false;
+        const double off = std::fabs(a * a + c * c - 1) + std::fabs(b * b + d * d - 1) +
+                           std::fabs(a * b + c * d) + std::fabs(a * d - b * c - 1);
+        if (!(off < ORTHOGONAL)) return false;  // NaN too
         const double angle = std::atan2(c - b, a + d), steps = std::nearbyint(angle / STEP);
         const int32_t whole = (int32_t)(uint32_t)(int64_t)steps;  // pi and -pi are one
         memcpy(out, &whole, sizeof whole);
@@ -68,7 +67,7 @@ struct Rigid2 {
     template <bool CHECK, bool GRAD>
     LIEATTN_INLINE vi log(const float* q, const float* k, int64_t stride, const Limits& limits,
                           vf* w, State& s) {
-        vi steps = (vi)load(k) - (vi)splat(q[0]);
+        vi steps = (vi)((vu)load(k) - (vu)splat(q[0]));  // unsigned numbers wrap around
         vf count = __builtin_convertvector(steps, vf);
         vf angle = fma(count, (float)(STEP - (float)STEP), load(k + stride) - q[1]);
         angle = fma(count, (float)STEP, angle);

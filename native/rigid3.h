@@ -18,7 +18,8 @@ struct Rigid3 {
 
     struct Limits {
         float square;  // of the rotation's coordinates
-        explicit Limits(double margin) : square((float)(2 * (PI - margin) * (PI - margin))) {}
+        explicit Limits(double margin)
+            : square(margin < PI ? (float)(2 * (PI - margin) * (PI - margin)) : 0) {}
     };
 
     static bool pack_key(const float* g, float* out, int64_t stride) {

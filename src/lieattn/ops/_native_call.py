@@ -12,9 +12,8 @@ from ._flat import pair_strides
 from ._native_library import Library, Problem
 
 # Groups that the kernel knows, by the codes of native/attention.h.
-CODES = {"SO2": 0, "SE2": 1, "SO3": 2, "SE3": 3}
+CODES = {"SO2": 0, "SE2": 1, "SO3": 2, "SE3": 3, "Aff2": 4}
 DIMS = {"SO2": 1, "SE2": 3, "SO3": 3, "SE3": 6, "Aff2": 6, "Aff3": 12}
-PLANAR = ("SO2", "SE2")
 
 LIBRARY: Library | None = None
 MISSING: str | None = None  # why there is no library
@@ -43,13 +42,8 @@ class Call:
         Nq = q_poses.shape[1]
         self.pairs = B, H, Nq, Nk
         self.empty = 0 in self.pairs
-        # The kernel takes a NaN or +inf for a key that does not count, and with a negative weight
-        # a token for its own best key.
-        unfit = bias is not None and bias.numel() > 0 and not bool(bias.amax() < torch.inf)
-        unfit = unfit or (not self.empty and bool(weights.amin() < 0))
-        # It finds NaN among the poses of other groups itself.
-        unfit = unfit or (group in PLANAR and bool((q_poses.sum() + k_poses.sum()).isnan()))
-        self.fits = not unfit
+        # The kernel takes a NaN or +inf for a key that does not count.
+        self.fits = bias is None or bias.numel() == 0 or bool(bias.amax() < torch.inf)
         # Named here, so that they live as long as their addresses are in use.
         self.tensors = [x.contiguous() for x in (q_poses, k_poses, values, weights)]
         self.mask, self.bias = _dense_keys(mask), _dense_keys(bias)

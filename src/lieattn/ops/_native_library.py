@@ -16,6 +16,7 @@ VARIABLE = "LIEATTN_NATIVE"
 BUILDS = ("avx512", "avx2", "baseline")  # best first
 ABI = 1  # of native/library.h
 UNFIT = 1  # the kernel's answer to poses or weights that are not for it
+NO_MEMORY = 3
 
 
 class Problem(ctypes.Structure):
@@ -139,6 +140,8 @@ def _open(build: str) -> ctypes.CDLL:
 
 
 def _taken(status: int) -> bool:
+    if status == NO_MEMORY:
+        raise MemoryError("the native kernel found no memory for its work.")
     if status not in (0, UNFIT):
         raise RuntimeError(
             f"the native kernel returned {status}: it was built from another version. Install "

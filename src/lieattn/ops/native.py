@@ -1,8 +1,8 @@
 """The operator on CPUs, in C++: O(N) memory, forward and backward, at the price of plain attention.
 
-SO(n) and SE(n) with block weights, in float32. `unsupported` says what is not done here. Poses
-that are not for the kernel (NaN, or far from a rotation) are answered by the reference, and so are
-second derivatives.
+SO(n), SE(n) and Aff(2) with block weights, in float32. `unsupported` says what is not done here.
+Poses that are not for the kernel (NaN, or far from a rotation) are answered by the reference, and
+so are second derivatives.
 """
 
 from __future__ import annotations
