@@ -10,8 +10,7 @@ struct LieattnProblem {
     int64_t group;                               // see `attention.h`
     int64_t exclude_self;
     int64_t threads;
-    double margin;     // pairs closer to the cut are left out
-    double tolerance;  // weight that may be left out of a row, 0 = none
+    double margin;  // pairs closer to the cut are left out
     const float* q_poses;  // [B, Nq, m, m]
     const float* k_poses;  // [B, Nk, m, m]
     const float* values;   // [B, H, Nk, dv]
@@ -20,7 +19,6 @@ struct LieattnProblem {
     int64_t mask_strides[4];
     const float* bias;  // added to the logits
     int64_t bias_strides[4];
-    int64_t skipped;  // out: tiles that were left out
 };
 
 struct LieattnGradients {

@@ -24,7 +24,7 @@ struct Split {
 template <bool MOVES>
 struct Rigid2 {
     static constexpr int D = MOVES ? 3 : 1, K = MOVES ? 2 : 1, M = MOVES ? 3 : 2;
-    static constexpr int BLOCK[3] = {0, MOVES ? 0 : 0, 1};
+    static constexpr int BLOCK[3] = {0, 0, 1};
     static constexpr int QUERY = MOVES ? 8 : 2, KEY = MOVES ? 4 : 2;
     static constexpr int QUERY_GRAD = MOVES ? 7 : 1, KEY_GRAD = MOVES ? 3 : 1;
     static constexpr bool ALWAYS_CHECKED = false, MOVES_ = MOVES;

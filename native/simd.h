@@ -28,7 +28,6 @@ typedef int32_t vi __attribute__((vector_size(4 * LIEATTN_LANES)));
 typedef uint32_t vu __attribute__((vector_size(4 * LIEATTN_LANES)));
 typedef uint8_t vb __attribute__((vector_size(LIEATTN_LANES)));
 typedef double vd __attribute__((vector_size(8 * LIEATTN_LANES)));  // two registers a vector
-typedef int64_t vl __attribute__((vector_size(8 * LIEATTN_LANES)));
 
 #define LIEATTN_INLINE static inline __attribute__((always_inline))
 #define LIEATTN_INLINED __attribute__((always_inline))
@@ -65,8 +64,6 @@ LIEATTN_INLINE vf narrow(vd x) { return __builtin_convertvector(x, vf); }
 
 // a where the mask is set, else b. A NaN in the lane that is not taken does no harm.
 LIEATTN_INLINE vf select(vi mask, vf a, vf b) { return mask ? a : b; }
-
-LIEATTN_INLINE vd select(vl mask, vd a, vd b) { return mask ? a : b; }
 
 // b where a is NaN.
 LIEATTN_INLINE vf max(vf a, vf b) {
@@ -121,7 +118,7 @@ LIEATTN_INLINE vf inverse(vf x) {
 #endif
 }
 
-// a b + c. Fused where the machine can; `fused` below is exact everywhere.
+// a b + c, fused where the machine can.
 LIEATTN_INLINE vf fma(vf a, vf b, vf c) {
 #if defined(__AVX512F__)
     return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);

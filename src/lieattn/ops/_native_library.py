@@ -25,13 +25,12 @@ class Problem(ctypes.Structure):
     _fields_ = (
         *((name, c_int64) for name in ("batch", "heads", "queries", "keys", "width")),
         *((name, c_int64) for name in ("group", "exclude_self", "threads")),
-        *((name, c_double) for name in ("margin", "tolerance")),
+        ("margin", c_double),
         *((name, c_void_p) for name in ("q_poses", "k_poses", "values", "weights")),
         ("mask", c_void_p),
         ("mask_strides", c_int64 * 4),
         ("bias", c_void_p),
         ("bias_strides", c_int64 * 4),
-        ("skipped", c_int64),
     )
 
 
