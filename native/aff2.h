@@ -114,7 +114,7 @@ struct Aff2 {
 
     static bool pack_query(const float* g, float* out) { return pack(g, out, 1, true); }
 
-    struct State {
+    struct Early {
         vf a00, a01, a10, a11, t0, t1, h, b, c, m, det, f, u0, u1;
         vf q, root, half, d[MANY_ROOTS], excess;
         vf f_m, f_q, u0_m, u0_q, u1_m, u1_q;
@@ -123,6 +123,8 @@ struct Aff2 {
         Ladder<vf, FEW_ROOTS> few;
         Ladder<vf, MANY_ROOTS> ladder;
     };
+    struct Late {};
+    struct State : Early, Late {};
 
     template <bool CHECK, bool GRAD>
     LIEATTN_INLINE vi log(const float* q, const float* k, int64_t n, const Limits& limits, vf* w,
@@ -134,20 +136,20 @@ struct Aff2 {
             else
                 derive<FEW_ROOTS>(s);
         } else {
-            second(s);
-            third(s);
+            stage<0>(s);
+            stage<1>(s);
         }
-        assemble(s, w);
+        assemble(s, s, w);
         return s.valid;
     }
 
     // The stages of a pair. Each is a long chain of operations that wait for each other: loops over
     // several vectors, a stage at a time, keep the machine busy where one over whole pairs would not.
-    static constexpr int STAGED = 8;
+    static constexpr int STAGED = 8, STAGES = 2;
 
     template <bool GRAD>
     LIEATTN_INLINE void first(const float* q, const float* k, int64_t n, const Limits& limits,
-                              State& s) {
+                              Early& s) {
         const float* inv = q + INVERSE;
         vf k0 = load(k), k1 = load(k + n), k2 = load(k + 2 * n), k3 = load(k + 3 * n);
         vf a00 = two(inv[0], k0, inv[1], k2), a01 = two(inv[0], k1, inv[1], k3);
@@ -193,26 +195,25 @@ struct Aff2 {
         return ((load(k + at * n) - q[at]) + (load(k + (at + 1) * n) - q[at + 1])) * q[power];
     }
 
-    LIEATTN_INLINE void second(State& s) {
+    template <int number>
+    LIEATTN_INLINE void stage(Early& s) {
         if (s.many)
-            Ladder<vf, MANY_ROOTS>::climb(s.ladder, s.root, s.d);
+            step<number>(s.ladder, s);
         else
-            Ladder<vf, FEW_ROOTS>::climb(s.few, s.root, s.d);
+            step<number>(s.few, s);
     }
 
-    LIEATTN_INLINE void third(State& s) {
-        if (s.many)
-            Ladder<vf, MANY_ROOTS>::finish(s.ladder, s.excess, s.q, s.f, s.u0, s.u1);
+    template <int number, class Ladder>
+    LIEATTN_INLINE void step(Ladder& ladder, Early& s) {
+        if constexpr (number == 0)
+            Ladder::climb(ladder, s.root, s.d);
         else
-            Ladder<vf, FEW_ROOTS>::finish(s.few, s.excess, s.q, s.f, s.u0, s.u1);
+            Ladder::finish(ladder, s.excess, s.q, s.f, s.u0, s.u1);
     }
 
-    LIEATTN_INLINE void fourth(State&) {}
-    LIEATTN_INLINE void fifth(State&) {}
-    LIEATTN_INLINE void sixth(State&) {}
-    LIEATTN_INLINE void seventh(State&) {}
+    LIEATTN_INLINE void last(Early&, Late&) {}
 
-    LIEATTN_INLINE void assemble(const State& s, vf* w) {
+    LIEATTN_INLINE void assemble(const Early& s, const Late&, vf* w) {
         vf turn = (1 / SQRT2) * s.f;
         w[0] = fma(s.u0, s.t0, s.u1 * two(s.h, s.t0, s.b, s.t1));
         w[1] = fma(s.u0, s.t1, s.u1 * difference(s.c, s.t0, s.h, s.t1));

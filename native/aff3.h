@@ -1,23 +1,68 @@
-// Aff(3), principal logarithm by square roots and a series.
+// Aff(3), principal logarithm by one square root and a rational function.
 //
-// The roots are taken in double precision, from the invariants of the matrix: next to the cut a pair
-// of eigenvalues nearly cancels in them, and single precision would lose all its digits there. What
-// follows is well conditioned and runs in single precision.
+// The root S is taken in double precision, from the invariants of the matrix: next to the cut a pair
+// of eigenvalues nearly cancels in them, and single precision would lose all its digits there. With
+// Z = (S - I)(S + I)^-1 the logarithm is 4 Z L(Z^2) and V^-1 = L(Z^2) (I - Z)^2, where
+// L(y) = atanh(sqrt y) / sqrt y: smooth up to the cut, where y = -1, so that the rest is well
+// conditioned and runs in single precision. No step asks whether eigenvalues are real or equal.
 #pragma once
 
 #include "aff2.h"
-#include "polynomial3.h"
+#include "matrix3.h"
 
 namespace lieattn {
+
+constexpr float BY_SQRT3 = 0.577350269189626f, BY_SQRT6 = 0.408248290463863f;
+
+// L(y) = AT_INFINITY + sum RESIDUE / (POLE - y), to 2e-8 where y = tanh(x / 4)^2 for |Re x| <= 2.5
+// and |Im x| <= pi.
+constexpr int POLES = 5;
+constexpr float POLE[POLES] = {1.05626297f, 1.32881677f, 2.01749229f, 4.01426029f, 14.7617321f};
+constexpr float RESIDUE[POLES] = {0.0718282312f, 0.183967292f, 0.374767542f, 0.895729125f, 3.72771883f};
+constexpr float AT_INFINITY = 0.132131636f;
+
+// log = 4 (x1 D + x2 D^2) but for its trace and V^-1 = v0 I + v1 D + v2 D^2, where Z = middle I + D
+// with tr D = 0, D^3 = k2 D + k3 I.
+template <class T>
+struct Coefficients {
+    T x1, x2, v0, v1, v2;
+
+    Coefficients() = default;
+
+    LIEATTN_INLINED inline Coefficients(T z, T k2, T k3) {
+        // Z^2 = mean I + N, N^3 = j2 N + j3 I: poles are far from the mean, however large it is.
+        const T zz = z * z, zk3 = z * k3, square = k2 * k2;
+        const T mean = fma(k2, 2.0f / 3, zz);
+        const T j2 = fma(square, 1.0f / 3, 4.0f * fma(zk3, 1.5f, zz * k2));
+        const T j3 = fma(k3, k3, fma(fma(k2, -2.0f / 27, (8.0f / 3) * zz), square,
+                                     2.0f * (zk3 * fma(zz, 4.0f, k2))));
+        T l0 = Constant<T>::of(AT_INFINITY), l1 = Constant<T>::of(0.0f), l2 = l1;
+        for (int i = 0; i < POLES; i++) {
+            // (q - N)^-1 = (N^2 + q N + (q^2 - j2) I) / (q^3 - j2 q - j3)
+            const T q = POLE[i] - mean, c = fma(q, q, -j2);
+            const T share = RESIDUE[i] * inverse(fma(q, c, -j3));
+            l0 = fma(share, c, l0), l1 = fma(share, q, l1), l2 = l2 + share;
+        }
+        // N = D^2 + 2 z D - 2/3 k2 I.
+        const T c2 = fma(l2, fma(k2, -1.0f / 3, 4.0f * zz), l1);
+        const T c1 = fma(l2, fma(z * k2, 4.0f / 3, k3), 2.0f * (z * l1));
+        const T c0 = fma(l2, fma(square, 4.0f / 9, 4.0f * zk3), fma(k2 * l1, -2.0f / 3, l0));
+        x1 = fma(z, c1, fma(k2, c2, c0)), x2 = fma(z, c2, c1);
+        // Twice (I - Z) times it.
+        const T h = 1.0f - z;
+        const T a0 = difference(h, c0, k3, c2), a2 = fma(h, c2, -c1);
+        const T a1 = difference(h, c1, k2, c2) - c0;
+        v0 = difference(h, a0, k3, a2), v1 = difference(h, a1, k2, a2) - a0, v2 = fma(h, a2, -a1);
+    }
+};
 
 struct Aff3 {
     static constexpr int D = 12, K = 4, M = 4;
     static constexpr int BLOCK[12] = {0, 0, 0, 1, 1, 1, 2, 3, 3, 3, 3, 3};
     static constexpr bool ALWAYS_CHECKED = true, MOVES_ = true;
-    static constexpr int STAGED = 4;
-    static constexpr int FEW = 2, MANY = 4;  // roots, the first in double precision
-    // A (9), t (3), log|det| high and low (2), |det|^(1/3) with the sign of det (1; queries its
-    // reciprocal); queries have A^-1 (9) as well.
+    static constexpr int STAGED = 4, STAGES = 5;
+    static constexpr int MOST_HALVINGS = 6;
+    // A (9), t (3), log|det| high and low (2), the sign of det (1); queries have A^-1 (9) as well.
     static constexpr int KEY = 15, QUERY = 24;
     static constexpr int QUERY_GRAD = 13, KEY_GRAD = 13;
 
@@ -32,8 +77,7 @@ struct Aff3 {
         for (int i = 0; i < 3; i++) out[(9 + i) * stride] = g[4 * i + 3];
         const Split log(std::log(size));
         out[12 * stride] = log.high, out[13 * stride] = log.low;
-        const double scale = std::cbrt(det);
-        out[14 * stride] = (float)(query ? 1 / scale : scale);
+        out[14 * stride] = det < 0 ? -1 : 1;
         if (query)
             for (int i = 0; i < 9; i++) out[15 + i] = (float)(adj[i] / det);
         return true;
@@ -45,166 +89,139 @@ struct Aff3 {
 
     static bool pack_query(const float* g, float* out) { return pack(g, out, 1, true); }
 
-    struct State {
+    // Of many vectors at a time: small, so that they stay in the cache.
+    struct Early {
         float a[9][LANES];  // the matrix less `unit` times I
         vf unit, t[3], log_det, x, by_slope;
         Limits limits{0};
-        Cubic cubic[2];       // of the two halves of the lanes
-        Root root[2];
-        float e[9][LANES];    // the first root less I
-        float real[LANES], trace[LANES], det[LANES];  // its invariants
-        int32_t on_chart[LANES];
-        bool many;
-        int roots;
         vi valid;
-        vf z[9], y[9], e1, e2, e3;  // E, the first root less I, its square and its invariants
-        vf x1, x2;                  // log = 2^(roots + 1) (x1 E + x2 E^2) but for its trace
-        Quadratic<vf> v;            // V^-1
-        vf once[3], twice[3], u[3];  // E t, E^2 t, V^-1 t
+        Root root[2];           // of the two halves of the lanes
+        int halvings;           // roots before that one
+        float d[9][LANES];      // Z less `middle` times I
+        float moved[3][LANES];  // t after the halvings
+        float middle[LANES];
+        int32_t on_chart[LANES];
     };
+
+    struct Late {
+        vf z[9], zz[9], k2, k3;  // Z less middle I, its square and its invariants
+        Coefficients<vf> f;
+        vf once[3], twice[3], u[3];  // D t, D^2 t, V^-1 t
+    };
+
+    struct State : Early, Late {};
 
     template <bool CHECK, bool GRAD>
     LIEATTN_INLINE vi log(const float* q, const float* k, int64_t n, const Limits& limits, vf* w,
                           State& s) {
         first<GRAD>(q, k, n, limits, s);
-        second(s);
-        third(s);
-        fourth(s);
-        fifth(s);
-        sixth(s);
-        seventh(s);
-        assemble(s, w);
+        stage<0>(s), stage<1>(s), stage<2>(s), stage<3>(s), stage<4>(s);
+        last(s, s);
+        assemble(s, s, w);
         return s.valid;
     }
 
     template <bool GRAD>
     LIEATTN_INLINE void first(const float* q, const float* k, int64_t n, const Limits& limits,
-                              State& s) {
+                              Early& s) {
         const float* inv = q + 15;
-        vf scale = load(k + 14 * n) * q[14];
-        // A - I keeps the digits of a small difference, A those of a small matrix.
-        vi near = abs(scale) > 0.5f;
-        s.unit = select(near, splat(1.0f), vf{});
+        vf trace = inv[0] * load(k);
+        for (int i = 1; i < 9; i++) trace = fma(inv[3 * (i % 3) + i / 3], load(k + i * n), trace);
+        // A - I keeps the digits of a small difference, A those of all others.
+        s.unit = select(abs(trace - 3.0f) < 1.0f, splat(1.0f), vf{});
         for (int c = 0; c < 3; c++) {
-            vf b0 = load(k + c * n), b1 = load(k + (3 + c) * n), b2 = load(k + (6 + c) * n);
-            b0 -= select(near, splat(q[c]), vf{});
-            b1 -= select(near, splat(q[3 + c]), vf{});
-            b2 -= select(near, splat(q[6 + c]), vf{});
+            vf b0 = fma(-q[c], s.unit, load(k + c * n));
+            vf b1 = fma(-q[3 + c], s.unit, load(k + (3 + c) * n));
+            vf b2 = fma(-q[6 + c], s.unit, load(k + (6 + c) * n));
             for (int r = 0; r < 3; r++)
                 store(s.a[3 * r + c],
                       three(inv[3 * r], b0, inv[3 * r + 1], b1, inv[3 * r + 2], b2));
         }
         vf x = load(k + 9 * n) - q[9], y = load(k + 10 * n) - q[10], z = load(k + 11 * n) - q[11];
-        for (int r = 0; r < 3; r++)
+        for (int r = 0; r < 3; r++) {
             s.t[r] = three(inv[3 * r], x, inv[3 * r + 1], y, inv[3 * r + 2], z);
+            store(s.moved[r], s.t[r]);
+        }
         s.log_det = (load(k + 12 * n) - q[12]) + (load(k + 13 * n) - q[13]);
-        s.valid = limits.some ? (vi)(scale > 0.0f) : vi{};
+        s.valid = limits.some ? (vi)(load(k + 14 * n) * q[14] > 0.0f) : vi{};
         s.limits = limits;
     }
 
-    // One copy of the code for both passes: they must round alike, see simd.h.
-    LIEATTN_ONE_COPY void second(State& s) {
-        for (int which = 0; which < 2; which++) {
-            hd a[9];
-            matrix(s, which, a);
-            s.cubic[which].of(a);
+    // One copy of the code of a stage for both passes: they must round alike, see simd.h.
+    template <int number>
+    LIEATTN_ONE_COPY void stage(Early& s) {
+        if constexpr (number == 0) {
+            for (int which = 0; which < 2; which++) invariants(s, which, s.root[which]);
+        } else if constexpr (number == 1) {
+            const Root *low = s.root, *high = s.root + 1;
+            s.x = isolated(join(low->j2, high->j2), join(low->j3, high->j3), s.by_slope);
+        } else if constexpr (number == 2) {
+            for (int which = 0; which < 2; which++) split(s, which, s.root[which]);
+        } else if constexpr (number == 3) {
+            s.root[0].take(), s.root[1].take();
+            s.halvings = 0;
+            if (s.root[0].large() || s.root[1].large()) shrink(s);
+        } else {
+            for (int which = 0; which < 2; which++) {
+                const int at = which * (LANES / 2);
+                const Root& root = s.root[which];
+                hd d[9];
+                root.combine(root.linear, root.square, d);
+                for (int i = 0; i < 9; i++) store(s.d[i] + at, d[i]);
+                store(s.middle + at, root.middle);
+                const hi valid = __builtin_convertvector(root.valid, hi);
+                memcpy(s.on_chart + at, &valid, sizeof valid);
+            }
         }
     }
 
-    // The eigenvalue that lies alone on its side of the mean, in single precision.
-    LIEATTN_ONE_COPY void third(State& s) {
-        const Cubic *low = s.cubic, *high = s.cubic + 1;
-        s.x = isolated(join(low->j2, high->j2), join(low->j3, high->j3), s.by_slope);
+    LIEATTN_INLINE void invariants(const Early& s, int which, Root& root) {
+        hd a[9];
+        for (int i = 0; i < 9; i++) a[i] = load_half(s.a[i] + which * (LANES / 2));
+        root.of(a, half(s.unit, which));
     }
 
-    LIEATTN_ONE_COPY void fourth(State& s) {
-        for (int which = 0; which < 2; which++)
-            s.root[which].split(s.cubic[which], half(s.x, which), half(s.by_slope, which),
-                                s.limits.tangent, s.limits.wide);
+    LIEATTN_INLINE void split(const Early& s, int which, Root& root) {
+        root.split(half(s.x, which), half(s.by_slope, which), s.limits.tangent, s.limits.wide);
     }
 
-    LIEATTN_ONE_COPY void fifth(State& s) {
-        for (int which = 0; which < 2; which++) s.root[which].take();
-        s.many = s.root[0].large() || s.root[1].large();
-        s.roots = s.many ? MANY : FEW;
-    }
-
-    LIEATTN_ONE_COPY void sixth(State& s) {
-        for (int which = 0; which < 2; which++) {
-            const int at = which * (LANES / 2);
-            const Root& root = s.root[which];
-            hd a[9], out[9];
-            matrix(s, which, a);
-            root.of(a, out);
-            for (int i = 0; i < 9; i++) store(s.e[i] + at, i % 4 == 0 ? out[i] - 1.0 : out[i]);
-            store(s.real + at, root.real);
-            store(s.trace + at, root.trace);
-            store(s.det + at, root.det);
-            const hi valid = __builtin_convertvector(root.valid, hi);
-            memcpy(s.on_chart + at, &valid, sizeof valid);
+    // Eigenvalues too far from 1: the logarithm of the root instead, until there are none.
+    LIEATTN_ONE_COPY void shrink(Early& s) {
+        while (s.halvings < MOST_HALVINGS && (s.root[0].large() || s.root[1].large())) {
+            for (int which = 0; which < 2; which++) {
+                hd t[3];
+                for (int i = 0; i < 3; i++) t[i] = load_half(s.moved[i] + which * (LANES / 2));
+                s.root[which].halve(t);
+                for (int i = 0; i < 3; i++) store(s.moved[i] + which * (LANES / 2), t[i]);
+            }
+            s.halvings++;
         }
     }
 
-    LIEATTN_ONE_COPY void seventh(State& s) {
+    LIEATTN_ONE_COPY void last(Early& s, Late& l) {
         vi on_chart;
         memcpy(&on_chart, s.on_chart, sizeof on_chart);
         s.valid = s.valid & on_chart;
-        for (int i = 0; i < 9; i++) s.z[i] = load(s.e[i]);
-        multiply(s.z, s.z, s.y);
-        invariants(s.z, s.e1, s.e2, s.e3);
-        const Invariants<vf> of(load(s.real), load(s.trace), load(s.det));
-        coefficients(of, Modulus<vf>{s.e1, s.e2, s.e3}, s.roots, s.x1, s.x2, s.v);
-        apply(s.z, s.t, s.once);
-        apply(s.z, s.once, s.twice);
+        for (int i = 0; i < 9; i++) l.z[i] = load(s.d[i]);
+        multiply(l.z, l.z, l.zz);
+        l.k2 = 0.5f * ((l.zz[0] + l.zz[4]) + l.zz[8]);
+        l.k3 = determinant(l.z);
+        l.f = Coefficients<vf>(load(s.middle), l.k2, l.k3);
+        vf t[3];
+        for (int i = 0; i < 3; i++) t[i] = load(s.moved[i]);
+        apply(l.z, t, l.once);
+        apply(l.zz, t, l.twice);
         for (int i = 0; i < 3; i++)
-            s.u[i] = three(s.v.c0, s.t[i], s.v.c1, s.once[i], s.v.c2, s.twice[i]);
+            l.u[i] = three(l.f.v0, t[i], l.f.v1, l.once[i], l.f.v2, l.twice[i]);
     }
 
-    // Logarithm and V^-1 are polynomials of the first root less I: everything commutes, and by
-    // Cayley-Hamilton three numbers stand for a matrix. atanh(Z) = ... + x1 E + x2 E^2, V^-1 = v.
-    template <class T>
-    LIEATTN_INLINE void coefficients(Invariants<T> of, const Modulus<T>& mod, int roots, T& x1,
-                                     T& x2, Quadratic<T>& v) {
-        const T zero = Constant<T>::of(0.0f), one = Constant<T>::of(1.0f);
-        Quadratic<T> root{one, one, zero}, square{one, one + one, one};  // S = I + E and S^2
-        // (I + S)^-1 of every root, and their product.
-        Quadratic<T> inverse = of.inverse_of_sum(root, square), product = inverse;
-        for (int k = 1; k < roots; k++) {
-            of.take_root();
-            const Quadratic<T> next = of.root_of(root, square);
-            square = root, root = next;
-            inverse = of.inverse_of_sum(root, square);
-            product = mod.multiply(product, inverse);
-        }
-        // Z = (S - I)(S + I)^-1 = I - 2 (S + I)^-1.
-        const Quadratic<T> z{fma(inverse.c0, -2.0f, 1.0f), -2.0f * inverse.c1, -2.0f * inverse.c2};
-        const Quadratic<T> zz = mod.multiply(z, z);
-        const Series<T> series(of);
-        x1 = two(series.x1, z.c1, series.x2, zz.c1);
-        x2 = two(series.x1, z.c2, series.x2, zz.c2);
-        const Quadratic<T> last{fma(series.v2, zz.c0, fma(series.v1, z.c0, series.v0)),
-                                two(series.v2, zz.c1, series.v1, z.c1),
-                                two(series.v2, zz.c2, series.v1, z.c2)};
-        v = mod.multiply(product, last);
-        const float scale = (float)(1 << roots);
-        v.c0 = scale * v.c0, v.c1 = scale * v.c1, v.c2 = scale * v.c2;
-    }
-
-    LIEATTN_INLINE void matrix(const State& s, int which, hd* a) {
-        const hd one = half(s.unit, which);
-        for (int i = 0; i < 9; i++) {
-            a[i] = load_half(s.a[i] + which * (LANES / 2));
-            if (i % 4 == 0) a[i] += one;
-        }
-    }
-
-    LIEATTN_INLINE void assemble(const State& s, vf* w) {
-        const float scale = (float)(2 << s.roots), r2 = scale / SQRT2, r6 = scale * 0.408248290463863f;
+    LIEATTN_INLINE void assemble(const Early& s, const Late& l, vf* w) {
+        const float scale = (float)(4 << s.halvings), r2 = scale / SQRT2, r6 = scale * BY_SQRT6;
         vf x[9];
-        for (int i = 0; i < 9; i++) x[i] = two(s.x1, s.z[i], s.x2, s.y[i]);
-        for (int i = 0; i < 3; i++) w[i] = s.u[i];
+        for (int i = 0; i < 9; i++) x[i] = two(l.f.x1, l.z[i], l.f.x2, l.zz[i]);
+        for (int i = 0; i < 3; i++) w[i] = l.u[i];
         w[3] = r2 * (x[7] - x[5]), w[4] = r2 * (x[2] - x[6]), w[5] = r2 * (x[3] - x[1]);
-        w[6] = 0.577350269189626f * s.log_det;
+        w[6] = BY_SQRT3 * s.log_det;
         w[7] = r2 * (x[0] - x[4]);
         w[8] = r6 * ((x[0] + x[4]) - 2.0f * x[8]);
         w[9] = r2 * (x[1] + x[3]), w[10] = r2 * (x[2] + x[6]), w[11] = r2 * (x[5] + x[7]);
@@ -212,71 +229,89 @@ struct Aff3 {
 
     LIEATTN_INLINE void backward(const float* q, const float*, int64_t, const State& s,
                                  const vf* gw, vf* gq, float* gk, int64_t stride) {
-        // Coefficients with their derivatives in the invariants of E.
+        // Coefficients with their derivatives in the invariants of Z.
         typedef Dual<3> Dual;
-        const vf one = splat(1.0f), zero = {};
-        Invariants<Dual> of(load(s.real), load(s.trace), load(s.det));
-        for (int i = 0; i < 3; i++) {
-            of.s1.d[i] = i == 0 ? one : zero;
-            of.s2.d[i] = i == 0 ? one + one : i == 1 ? one : zero;
-            of.s3.d[i] = one;
-        }
-        const Modulus<Dual> mod{{s.e1, {one, zero, zero}}, {s.e2, {zero, one, zero}},
-                                {s.e3, {zero, zero, one}}};
-        Dual x1, x2;
-        Quadratic<Dual> v;
-        coefficients(of, mod, s.roots, x1, x2, v);
+        const vf one = splat(1.0f), zero = {}, middle = load(s.middle);
+        const Coefficients<Dual> f({middle, {one, zero, zero}}, {s.k2, {zero, one, zero}},
+                                   {s.k3, {zero, zero, one}});
         // The gradient of log, a traceless matrix.
-        const float scale = (float)(2 << s.roots), r2 = scale / SQRT2, r6 = scale * 0.408248290463863f;
-        vf x[9], g[9];
+        const float scale = (float)(4 << s.halvings), r2 = scale / SQRT2, r6 = scale * BY_SQRT6;
+        vf x[9], t[3], tau[3];
+        for (int i = 0; i < 3; i++) t[i] = load(s.moved[i]);
         x[0] = r2 * gw[7] + r6 * gw[8], x[4] = r6 * gw[8] - r2 * gw[7], x[8] = -2.0f * r6 * gw[8];
         x[1] = r2 * (gw[9] - gw[5]), x[3] = r2 * (gw[9] + gw[5]);
         x[2] = r2 * (gw[10] + gw[4]), x[6] = r2 * (gw[10] - gw[4]);
         x[5] = r2 * (gw[11] - gw[3]), x[7] = r2 * (gw[11] + gw[3]);
-        vf back[3], g1 = {}, g2 = {};  // E^T gu
+        vf back[3], g1 = {}, g2 = {};  // D^T gu
         for (int c = 0; c < 3; c++)
             back[c] = s.z[c] * gw[0] + s.z[3 + c] * gw[1] + s.z[6 + c] * gw[2];
-        for (int i = 0; i < 9; i++) g1 += x[i] * s.z[i], g2 += x[i] * s.y[i];
-        vf u0 = {}, u1 = {}, u2 = {}, tau[3];
+        for (int i = 0; i < 9; i++) g1 += x[i] * s.z[i], g2 += x[i] * s.zz[i];
+        vf u0 = {}, u1 = {}, u2 = {};
         for (int i = 0; i < 3; i++) {
-            u0 += gw[i] * s.t[i], u1 += gw[i] * s.once[i], u2 += gw[i] * s.twice[i];
-            tau[i] = v.c0.v * gw[i] + v.c1.v * back[i] +
-                     v.c2.v * (s.z[i] * back[0] + s.z[3 + i] * back[1] + s.z[6 + i] * back[2]);
+            u0 += gw[i] * t[i], u1 += gw[i] * s.once[i], u2 += gw[i] * s.twice[i];
+            tau[i] = f.v0.v * gw[i] + f.v1.v * back[i] +
+                     f.v2.v * (s.z[i] * back[0] + s.z[3 + i] * back[1] + s.z[6 + i] * back[2]);
         }
         vf e[3];
         for (int i = 0; i < 3; i++)
-            e[i] = g1 * x1.d[i] + g2 * x2.d[i] + u0 * v.c0.d[i] + u1 * v.c1.d[i] + u2 * v.c2.d[i];
+            e[i] = g1 * f.x1.d[i] + g2 * f.x2.d[i] + u0 * f.v0.d[i] + u1 * f.v1.d[i] +
+                   u2 * f.v2.d[i];
+        vf g[9];
         for (int r = 0; r < 3; r++)
             for (int c = 0; c < 3; c++) {
                 const int i = 3 * r + c, j = 3 * c + r;
-                vf both = {};  // of x E^T + E^T x
+                vf both = {};  // of x D^T + D^T x
                 for (int k = 0; k < 3; k++)
                     both += x[3 * r + k] * s.z[3 * c + k] + s.z[3 * k + r] * x[3 * k + c];
-                g[i] = x1.v * x[i] + x2.v * both + v.c1.v * (gw[r] * s.t[c]) +
-                       v.c2.v * (gw[r] * s.once[c] + back[r] * s.t[c]);
-                // Trace, second invariant and determinant of E.
-                g[i] += e[2] * (s.y[j] - s.e1 * s.z[j]) - e[1] * s.z[j];
-                if (r == c) g[i] += e[0] + e[1] * s.e1 + e[2] * s.e2;
+                g[i] = f.x1.v * x[i] + f.x2.v * both + f.v1.v * (gw[r] * t[c]) +
+                       f.v2.v * (gw[r] * s.once[c] + back[r] * t[c]);
+                g[i] += e[1] * s.z[j] + e[2] * s.zz[j];  // of k2 and k3
             }
+        // D is Z less a third of its trace, which is `middle`.
+        const vf rest = (1.0f / 3) * (e[0] - ((g[0] + g[4]) + g[8]));
+        for (int i = 0; i < 9; i += 4) g[i] += rest;
         vf a[9];
-        for (int which = 0; which < 2; which++) through_root(s, which, g, a);
-        spread(q, s, a, tau, 0.577350269189626f * gw[6], gq, gk, stride);
+        for (int which = 0; which < 2; which++) through_roots(s, which, g, tau, a);
+        spread(q, s, a, tau, BY_SQRT3 * gw[6], gq, gk, stride);
     }
 
-    // The gradient of A from that of its root S, in double precision: S^T G + G S^T = g.
-    LIEATTN_INLINE void through_root(const State& s, int which, vf* g, vf* a) {
-        const Root& root = s.root[which];
-        hd a_half[9], straight[9], S[9], G[9];
-        matrix(s, which, a_half);
-        root.of(a_half, straight);  // again: in single precision a small root has lost digits to I
-        for (int i = 0; i < 9; i++) {
-            S[i] = straight[3 * (i % 3) + i / 3];
-            G[i] = half(g[i], which);
+    // From the gradients of Z and of t after the halvings to those of A and t, in double precision.
+    LIEATTN_INLINE void through_roots(const State& s, int which, const vf* g, vf* tau, vf* a) {
+        hd gz[9], ga[9];
+        for (int i = 0; i < 9; i++) gz[i] = half(g[i], which);
+        if (s.halvings == 0) {
+            s.root[which].pull_back(gz, nullptr, ga);
+        } else {
+            hd gt[3];
+            for (int i = 0; i < 3; i++) gt[i] = half(tau[i], which);
+            through_halvings(s, which, gz, gt, ga);
+            for (int i = 0; i < 3; i++) store((float*)&tau[i] + which * (LANES / 2), gt[i]);
         }
-        sylvester(S, root.real + root.trace, root.real * root.trace + root.det,
-                  root.real * root.det, G);
-        for (int i = 0; i < 9; i++)
-            store((float*)&a[i] + which * (LANES / 2), root.valid ? G[i] : hd{});
+        for (int i = 0; i < 9; i++) store((float*)&a[i] + which * (LANES / 2), ga[i]);
+    }
+
+    LIEATTN_ONE_COPY void through_halvings(const Early& s, int which, hd* gz, hd* gt, hd* ga) {
+        Root roots[MOST_HALVINGS + 1];
+        hd t[MOST_HALVINGS + 1][3], z[9];
+        for (int i = 0; i < 3; i++) t[0][i] = half(s.t[i], which);
+        invariants(s, which, roots[0]);
+        split(s, which, roots[0]);
+        roots[0].take();
+        for (int n = 0; n < s.halvings; n++) {
+            roots[n + 1] = roots[n];
+            for (int i = 0; i < 3; i++) t[n + 1][i] = t[n][i];
+            roots[n + 1].halve(t[n + 1]);
+        }
+        roots[s.halvings].pull_back(gz, nullptr, ga);
+        for (int n = s.halvings - 1; n >= 0; n--) {  // t' = t - Z t
+            roots[n].tangent(z);
+            for (int i = 0; i < 9; i++) gz[i] = -gt[i / 3] * t[n][i % 3];
+            hd next[3];
+            for (int i = 0; i < 3; i++)
+                next[i] = gt[i] - (z[i] * gt[0] + z[3 + i] * gt[1] + z[6 + i] * gt[2]);
+            for (int i = 0; i < 3; i++) gt[i] = next[i];
+            roots[n].pull_back(gz, ga, ga);
+        }
     }
 
     // From the gradients of A_i^-1 A_j, of A_i^-1 (t_j - t_i) and of log det to those of the poses.

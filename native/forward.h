@@ -140,20 +140,17 @@ class Forward {
             for (int k = 0; k < G::K; k++) store(squares + k * KEY_TILE + v, norms[k]);
         };
         if constexpr (G::STAGED > 0) {
-            typename G::State states[G::STAGED];
+            typename G::Early states[G::STAGED];
+            typename G::Late late;
             for (int64_t v = 0; v < lanes; v += G::STAGED * LANES) {
                 const int n = v + G::STAGED * LANES < lanes ? G::STAGED : (lanes - v) / LANES;
                 for (int c = 0; c < n; c++)
                     G::template first<false>(q, keys + v + c * LANES, stride, limits, states[c]);
-                for (int c = 0; c < n; c++) G::second(states[c]);
-                for (int c = 0; c < n; c++) G::third(states[c]);
-                for (int c = 0; c < n; c++) G::fourth(states[c]);
-                for (int c = 0; c < n; c++) G::fifth(states[c]);
-                for (int c = 0; c < n; c++) G::sixth(states[c]);
-                for (int c = 0; c < n; c++) G::seventh(states[c]);
+                stages<0>(states, n);
                 for (int c = 0; c < n; c++) {
                     vf w[G::D];
-                    G::assemble(states[c], w);
+                    G::last(states[c], late);
+                    G::assemble(states[c], late, w);
                     keep(v + c * LANES, states[c].valid, w);
                 }
             }
@@ -164,6 +161,15 @@ class Forward {
                 vi valid = G::template log<CHECK, false>(q, keys + v, stride, limits, w, state);
                 keep(v, valid, w);
             }
+        }
+    }
+
+    // One stage after the other, each of all vectors.
+    template <int number, class Early>
+    LIEATTN_INLINE void stages(Early* states, int n) {
+        if constexpr (number < G::STAGES) {
+            for (int c = 0; c < n; c++) G::template stage<number>(states[c]);
+            stages<number + 1>(states, n);
         }
     }
 

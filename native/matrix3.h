@@ -1,7 +1,8 @@
-// 3x3 matrices, row by row: products, inverses, and square roots in double precision.
+// 3x3 matrices, row by row: products, and square roots in double precision.
 #pragma once
 
 #include "dual.h"
+#include "halves.h"
 
 namespace lieattn {
 
@@ -21,12 +22,9 @@ LIEATTN_INLINE void multiply(const vf* a, const vf* b, vf* out) {
             out[3 * r + c] = three(a[3 * r], b[c], a[3 * r + 1], b[3 + c], a[3 * r + 2], b[6 + c]);
 }
 
-LIEATTN_INLINE void invariants(const vf* a, vf& i1, vf& i2, vf& i3) {
-    vf m0 = difference(a[4], a[8], a[5], a[7]);
-    vf m1 = difference(a[5], a[6], a[3], a[8]), m2 = difference(a[3], a[7], a[4], a[6]);
-    i1 = (a[0] + a[4]) + a[8];
-    i2 = m0 + (difference(a[0], a[8], a[2], a[6]) + difference(a[0], a[4], a[1], a[3]));
-    i3 = three(a[0], m0, a[1], m1, a[2], m2);
+LIEATTN_INLINE vf determinant(const vf* a) {
+    return three(a[0], difference(a[4], a[8], a[5], a[7]), a[1],
+                 difference(a[5], a[6], a[3], a[8]), a[2], difference(a[3], a[7], a[4], a[6]));
 }
 
 LIEATTN_INLINE void apply(const vf* a, const vf* t, vf* out) {
@@ -34,175 +32,29 @@ LIEATTN_INLINE void apply(const vf* a, const vf* t, vf* out) {
         out[r] = three(a[3 * r], t[0], a[3 * r + 1], t[1], a[3 * r + 2], t[2]);
 }
 
-// ---- double precision, half of the lanes at a time ---------------------------------------------
-
-typedef double hd __attribute__((vector_size(4 * LIEATTN_LANES)));
-typedef int64_t hl __attribute__((vector_size(4 * LIEATTN_LANES)));
-typedef float hf __attribute__((vector_size(2 * LIEATTN_LANES)));
-typedef int32_t hi __attribute__((vector_size(2 * LIEATTN_LANES)));
-
-LIEATTN_INLINE hd half(vf x, int which) {
-#if defined(__AVX512F__)
-    const __m512 y = (__m512)x;
-    const hf part = (hf)(which ? _mm512_extractf32x8_ps(y, 1) : _mm512_castps512_ps256(y));
-#else
-    hf part;
-    memcpy(&part, (const char*)&x + which * sizeof part, sizeof part);
-#endif
-    return __builtin_convertvector(part, hd);
-}
-
-LIEATTN_INLINE vf join(hd low, hd high) {
-#if defined(__AVX512F__)
-    return (vf)_mm512_insertf32x8(_mm512_castps256_ps512(_mm512_cvtpd_ps((__m512d)low)),
-                                  _mm512_cvtpd_ps((__m512d)high), 1);
-#else
-    const hf parts[2] = {__builtin_convertvector(low, hf), __builtin_convertvector(high, hf)};
-    vf out;
-    memcpy(&out, parts, sizeof out);
-    return out;
-#endif
-}
-
-LIEATTN_INLINE bool any(hl mask) {
-#if defined(__AVX512F__)
-    return _mm512_movepi64_mask((__m512i)mask) != 0;
-#else
-    int64_t some = 0;
-    for (int l = 0; l < LANES / 2; l++) some |= mask[l];
-    return some != 0;
-#endif
-}
-
-LIEATTN_INLINE hd load_half(const float* p) {
-    hf x;
-    memcpy(&x, p, sizeof x);
-    return __builtin_convertvector(x, hd);
-}
-
-LIEATTN_INLINE void store(float* p, hd x) {
-    const hf y = __builtin_convertvector(x, hf);
-    memcpy(p, &y, sizeof y);
-}
-
-LIEATTN_INLINE hd inverse(hd x) {
-#if defined(__AVX512F__)
-    hd y = (hd)_mm512_rcp14_pd((__m512d)x);
-    for (int i = 0; i < 2; i++) y = y + y * (1.0 - x * y);
-    return y;
-#else
-    return 1.0 / x;
-#endif
-}
-
-// 1 / sqrt(x)
-LIEATTN_INLINE hd inverse_sqrt(hd x) {
-#if defined(__AVX512F__)
-    hd y = (hd)_mm512_rsqrt14_pd((__m512d)x);
-    for (int i = 0; i < 2; i++) y = y + (0.5 * y) * (1.0 - (x * y) * y);
-    return y;
-#else
-    for (int l = 0; l < LANES / 2; l++) x[l] = 1 / __builtin_sqrt(x[l]);
-    return x;
-#endif
-}
-
-LIEATTN_INLINE hd sqrt(hd x) { return x * inverse_sqrt(x); }
-
-LIEATTN_INLINE hd abs(hd x) { return (hd)((hl)x & 0x7fffffffffffffff); }
-
-// The root of x^3 - j2 x - j3 = 0 with the sign of j3, alone on its side of zero, and the reciprocal
-// of the slope there. Newton's method descends to it from an upper bound.
-LIEATTN_INLINE vf isolated(vf j2, vf j3, vf& by_slope) {
-    const float tiny = 1e-37f;
-    const vf size = max(abs(j3), splat(tiny));
-    // A little above the cube root, from a third of the exponent.
-    vf bits = (1.0f / 3) * __builtin_convertvector((vi)size, vf);
-    const vf root = 1.06f * (vf)(__builtin_convertvector(bits, vi) + 0x2a5137a0);
-    const vi negative = j2 < 0.0f;
-    vf positive = max(j2, splat(tiny));
-    vf upper = fma(positive, inverse_sqrt(positive), root);
-    vf quotient = size * inverse(select(negative, -j2, splat(1.0f)));
-    vf x = select(negative, select(quotient < root, quotient, root), upper);
-    for (int i = 0; i < 5; i++) {
-        vf square = x * x;
-        by_slope = inverse(fma(square, 3.0f, -j2));
-        x = fma(-by_slope, fma(x, square - j2, -size), x);
-    }
-    by_slope = inverse(fma(x * x, 3.0f, -j2));
-    return with_sign(abs(x), j3);
-}
-
-// Invariants of a matrix, and x^3 - j2 x - j3 = 0 for its eigenvalues less their mean.
-struct Cubic {
-    hd i1, i3, mean, j2, j3;
-
-    LIEATTN_INLINED inline void of(const hd* a) {
-        hd m0 = a[4] * a[8] - a[5] * a[7], m1 = a[5] * a[6] - a[3] * a[8];
-        hd m2 = a[3] * a[7] - a[4] * a[6];
-        hd i2 = m0 + (a[0] * a[8] - a[2] * a[6]) + (a[0] * a[4] - a[1] * a[3]);
-        i1 = (a[0] + a[4]) + a[8];
-        i3 = a[0] * m0 + a[1] * m1 + a[2] * m2;
-        mean = i1 * (1.0 / 3);
-        j2 = i1 * mean - i2;
-        j3 = i3 + mean * (mean * (2.0 * mean) - i2);
-    }
-};
-
-// Square root of a matrix: a real eigenvalue is split off, and the invariants of the root follow
-// from its root and from trace and determinant of the other two.
-struct Root {
-    hd real, trace, det;  // of the root
-    hl valid;
-
-    hd by, linear, constant;  // the root of a is linear a + constant I - by a^2
-
-    // Takes an estimate of the isolated eigenvalue less the mean; `tangent` and `wide` as in the limits
-    // of Aff(2). Where there is no root it is that of the identity.
-    LIEATTN_INLINED inline void split(const Cubic& c, hd x, hd by_slope, double tangent, bool wide) {
-        for (int i = 0; i < 2; i++) x = x - (x * (x * x - c.j2) - c.j3) * by_slope;
-        const hd one = hd{} + 1.0;
-        real = c.mean + x;
-        trace = c.i1 - real, det = c.i3 * inverse(real);
-        const hd square = trace * trace, discriminant = square - 4.0 * det;
-        const hl complex = discriminant < -1e-12 * square;
-        const hl positive = trace > 0.0;
-        const hl far = wide ? positive | (-discriminant > tangent * square)
-                            : positive & (-discriminant < tangent * square);
-        valid = (real > 0.0) & (det > 0.0) & ((complex & far) | (~complex & positive));
-        real = valid ? real : one, det = valid ? det : one, trace = valid ? trace : one + one;
-    }
-
-    // (-a^2 + (i1^2 - i2) a + i1 i3 I) / (i1 i2 - i3) with the invariants of the root.
-    LIEATTN_INLINED inline void take() {
-        real = sqrt(real), det = sqrt(det), trace = sqrt(trace + 2.0 * det);
-        const hd i1 = real + trace, i2 = real * trace + det, i3 = real * det;
-        by = inverse(i1 * i2 - i3), linear = (i1 * i1 - i2) * by, constant = i1 * i3 * by;
-    }
-
-    LIEATTN_INLINED inline void of(const hd* a, hd* out) const {
-        const hd one = hd{} + 1.0;
-        for (int r = 0; r < 3; r++) {
-            const hd b0 = by * a[3 * r], b1 = by * a[3 * r + 1], b2 = by * a[3 * r + 2];
-            for (int k = 0; k < 3; k++) {
-                const hd x = linear * a[3 * r + k] + (r == k ? constant : hd{}) - b0 * a[k] -
-                             b1 * a[3 + k] - b2 * a[6 + k];
-                out[3 * r + k] = valid ? x : (r == k ? one : hd{});
-            }
-        }
-    }
-
-    // Eigenvalues so far from 1 that the series would need more roots.
-    LIEATTN_INLINED inline bool large() const {
-        const hd i1 = real + trace, i2 = real * trace + det, i3 = real * det;
-        return any((i1 > 5.5) | (i2 > 30.0) | (i2 > 5.5 * i3) | (i1 > 30.0 * i3));
-    }
-};
-
 LIEATTN_INLINE void multiply(const hd* a, const hd* b, hd* out) {
     for (int r = 0; r < 3; r++)
         for (int c = 0; c < 3; c++)
             out[3 * r + c] = a[3 * r] * b[c] + a[3 * r + 1] * b[3 + c] + a[3 * r + 2] * b[6 + c];
+}
+
+// The root of x^3 - j2 x - j3 = 0 with the sign of j3, alone on its side of zero, and the reciprocal
+// of the slope there. Newton's method from at most a tenth above it.
+LIEATTN_INLINE vf isolated(vf j2, vf j3, vf& by_slope) {
+    const vf size = max(abs(j3), splat(1e-37f));
+    // The cube root, from a third of the exponent.
+    const vf bits = (1.0f / 3) * __builtin_convertvector((vi)size, vf);
+    const vf cube = 1.03f * (vf)(__builtin_convertvector(bits, vi) + 0x2a5137a0);
+    const vf square = cube * cube, ratio = j2 * rough_inverse(square);
+    const vf sum = max(j2, vf{}) + square;
+    vf x = select(j2 < 0.0f, cube * rough_inverse_sqrt(fma(ratio, ratio, splat(1.0f))),
+                  sum * rough_inverse_sqrt(sum));
+    for (int i = 0; i < 3; i++) {
+        const vf xx = x * x;
+        x = fma(-rough_inverse(fma(xx, 3.0f, -j2)), fma(x, xx - j2, -size), x);
+    }
+    by_slope = rough_inverse(fma(x * x, 3.0f, -j2));
+    return with_sign(x, j3);
 }
 
 // G becomes the solution of S Z + Z S = G, for S with invariants i1, i2, i3. Cayley-Hamilton makes it
@@ -229,5 +81,116 @@ LIEATTN_INLINE void sylvester(const hd* S, hd i1, hd i2, hd i3, hd* G) {
     multiply(y, adj, x);
     for (int i = 0; i < 9; i++) G[i] = by * x[i];
 }
+
+// A matrix as mean I + b with tr b = 0, and its square root.
+struct Root {
+    hd b[9], mean, j2, j3;  // x^3 - j2 x - j3 = 0 for the eigenvalues of b
+    hd real, trace, det;    // a real eigenvalue of the root, trace and determinant of the other two
+    hd linear, square;      // Z = (S - I)(S + I)^-1 = middle I + linear b + square (b^2 - 2/3 j2 I)
+    hd middle;
+    hl valid;
+
+    // Of unit I + a.
+    LIEATTN_INLINED inline void of(const hd* a, hd unit) {
+        const hd third = ((a[0] + a[4]) + a[8]) * (1.0 / 3);
+        mean = unit + third;
+        for (int i = 0; i < 9; i++) b[i] = i % 4 == 0 ? a[i] - third : a[i];
+        const hd m0 = b[4] * b[8] - b[5] * b[7], m1 = b[5] * b[6] - b[3] * b[8];
+        const hd m2 = b[3] * b[7] - b[4] * b[6];
+        j2 = (b[2] * b[6] - b[0] * b[8]) + (b[1] * b[3] - b[0] * b[4]) - m0;
+        j3 = b[0] * m0 + b[1] * m1 + b[2] * m2;
+    }
+
+    // Eigenvalues, from an estimate of the isolated one of b; `tangent` and `wide` as in the limits
+    // of Aff(2). Where there is no root they become those of the identity.
+    LIEATTN_INLINED inline void split(hd x, hd by_slope, double tangent, bool wide) {
+        x = x - (x * (x * x - j2) - j3) * by_slope;
+        const hd one = hd{} + 1.0, half = mean - 0.5 * x, gap = 0.75 * x * x - j2;
+        const hd size = half * half;
+        real = mean + x, trace = 2.0 * half, det = size + gap;
+        const hl complex = gap > 1e-12 * size, positive = half > 0.0;
+        const hl far = wide ? positive | (gap > tangent * size) : positive & (gap < tangent * size);
+        valid = (real > 0.0) & (det > 0.0) & ((complex & far) | (~complex & positive));
+        real = valid ? real : one, det = valid ? det : one, trace = valid ? trace : one + one;
+    }
+
+    // From those of the matrix to those of its root.
+    LIEATTN_INLINED inline void take() {
+        real = sqrt(real), det = accurate_sqrt(det), trace = sqrt(trace + 2.0 * det);
+        const hd i1 = real + trace, i2 = real * trace + det, i3 = real * det;
+        const hd sums = trace * (real * i1 + det), plus = (1.0 + real) * (1.0 + trace + det);
+        const hd by = inverse(sums * plus), more = 1.0 + i1;
+        square = -2.0 * by * more;
+        linear = 2.0 * by * (more * (i1 * i1 + i2) * (1.0 / 3) - sums);
+        middle = (by * sums) * ((i2 - i1) * (1.0 / 3) + (i3 - 1.0));
+        linear = valid ? linear : hd{}, square = valid ? square : hd{};
+    }
+
+    // f1 b + f2 (b^2 - 2/3 j2 I)
+    LIEATTN_INLINED inline void combine(hd f1, hd f2, hd* out) const {
+        const hd less = (2.0 / 3) * j2 * f2;
+        for (int r = 0; r < 3; r++) {
+            const hd b0 = f2 * b[3 * r], b1 = f2 * b[3 * r + 1], b2 = f2 * b[3 * r + 2];
+            for (int k = 0; k < 3; k++) {
+                hd x = f1 * b[3 * r + k] + b0 * b[k];
+                if (r == k) x -= less;
+                out[3 * r + k] = x + b1 * b[3 + k] + b2 * b[6 + k];
+            }
+        }
+    }
+
+    // The root itself.
+    LIEATTN_INLINED inline void matrix(hd* out) const {
+        const hd i1 = real + trace, by = inverse(trace * (real * i1 + det));
+        const hd f1 = by * (i1 * i1 + real * trace + det) * (1.0 / 3);
+        combine(valid ? f1 : hd{}, valid ? -by : hd{}, out);
+        for (int i = 0; i < 9; i += 4) out[i] += i1 * (1.0 / 3);
+    }
+
+    // Whether the logarithm of an eigenvalue may have a real part beyond 2.5: the root's is beyond
+    // `most` or its reciprocal then.
+    LIEATTN_INLINED inline bool large() const {
+        const double most = 3.4903429574618414, least = 1 / most;  // e^1.25
+        hd room = smaller(most - real, real - least);
+        room = smaller(room, smaller(most * most - det, det - least * least));
+        room = smaller(room, smaller(most * (most - trace) + det, least * (least - trace) + det));
+        return any(room < 0.0);
+    }
+
+    // Z itself.
+    LIEATTN_INLINED inline void tangent(hd* out) const {
+        combine(linear, square, out);
+        for (int i = 0; i < 9; i += 4) out[i] += middle;
+    }
+
+    // Goes on to the root of the root, where V^-1 of the matrix is that of its root times (I - Z).
+    LIEATTN_INLINED inline void halve(hd* t) {
+        hd z[9], s[9];
+        tangent(z);
+        const hd x = t[0], y = t[1], w = t[2];
+        for (int r = 0; r < 3; r++) t[r] -= z[3 * r] * x + z[3 * r + 1] * y + z[3 * r + 2] * w;
+        matrix(s);
+        mean = (real + trace) * (1.0 / 3);
+        const hd apart = real - mean;
+        j2 = mean * (mean - apart) + apart * apart - det;
+        for (int i = 0; i < 9; i++) b[i] = i % 4 == 0 ? s[i] - mean : s[i];
+        take();
+    }
+
+    // The gradient of the matrix from that of Z and, if given, from another one of S:
+    // dZ = (I - Z) dS (I - Z) / 2 and S dS + dS S = dA.
+    LIEATTN_INLINED inline void pull_back(const hd* gz, const hd* gs, hd* out) const {
+        hd z[9], x[9], S[9], g[9];
+        tangent(z);
+        for (int i = 0; i < 9; i++) x[i] = (i % 4 == 0 ? 1.0 : 0.0) - z[3 * (i % 3) + i / 3];
+        multiply(x, gz, g);
+        multiply(g, x, z);
+        for (int i = 0; i < 9; i++) g[i] = gs ? gs[i] + 0.5 * z[i] : 0.5 * z[i];
+        matrix(x);
+        for (int i = 0; i < 9; i++) S[i] = x[3 * (i % 3) + i / 3];
+        sylvester(S, real + trace, real * trace + det, real * det, g);
+        for (int i = 0; i < 9; i++) out[i] = valid ? g[i] : hd{};
+    }
+};
 
 }  // namespace lieattn

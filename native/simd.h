@@ -118,6 +118,23 @@ LIEATTN_INLINE vf inverse(vf x) {
 #endif
 }
 
+// The same to 14 bits at least, for iterations that correct themselves; 1 / inf is 0.
+LIEATTN_INLINE vf rough_inverse_sqrt(vf x) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_rsqrt14_ps((__m512)x);
+#else
+    return 1.0f / sqrt(x);
+#endif
+}
+
+LIEATTN_INLINE vf rough_inverse(vf x) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_rcp14_ps((__m512)x);
+#else
+    return 1.0f / x;
+#endif
+}
+
 // a b + c, fused where the machine can.
 LIEATTN_INLINE vf fma(vf a, vf b, vf c) {
 #if defined(__AVX512F__)

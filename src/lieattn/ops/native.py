@@ -1,6 +1,6 @@
 """The operator on CPUs, in C++: O(N) memory, forward and backward, at the price of plain attention.
 
-SO(n), SE(n) and Aff(2) with block weights, in float32. `unsupported` says what is not done here.
+SO(n), SE(n) and Aff(n) with block weights, in float32. `unsupported` says what is not done here.
 Poses that are not for the kernel (NaN, or far from a rotation) are answered by the reference, and
 so are second derivatives.
 """
