@@ -73,6 +73,9 @@ struct Aff3 {
         for (int i = 0; i < 9; i++) a[i] = g[i / 3 * 4 + i % 3];
         const double det = adjugate(a, adj), size = std::fabs(det);
         if (!(size > 1e-30) || !(size < 1e30)) return false;
+        // The cube of a relative matrix must fit single precision.
+        for (int i = 0; i < 9; i++)
+            if (std::fabs(a[i]) > 3e5 || std::fabs(adj[i]) > 3e5 * size) return false;
         for (int i = 0; i < 9; i++) out[i * stride] = (float)a[i];
         for (int i = 0; i < 3; i++) out[(9 + i) * stride] = g[4 * i + 3];
         const Split log(std::log(size));
