@@ -41,7 +41,7 @@ format: setup
 
 # The attention operator against plain attention and peers; best on a quiet machine.
 bench: peers
-	$(BIN)/lieattn bench
+	$(BIN)/lieattn bench --long 65536
 
 # Lie group logarithms against kornia, pypose, jaxlie and scipy.
 bench-ops: peers

@@ -23,6 +23,7 @@ import lieattn as la
 from lieattn import Group
 from lieattn.lab.bench import contestants, measuring, memory, progress, timing
 from lieattn.lab.bench.cases import PASSES, Case, Contestant, Problem
+from lieattn.lab.bench.forecast import Forecast
 from lieattn.lab.bench.literal import literal_attention
 from lieattn.lab.bench.page import document, front_note, front_table
 from lieattn.lab.bench.peers import missing
@@ -104,7 +105,7 @@ def test_a_backend_that_refuses_everything_has_a_note_and_no_row(
     asked = Request(("SO2",), (4, 8), (2,), repeat=1, backward=False, memory=False, peers=False)
     run(asked, tmp_path, console)
     text = console.export_text()
-    assert text.count("warp is left out on SO(2): unknown backend") == 1
+    assert text.count("warp is left out: unknown backend") == 1
     assert not re.search("warp +-", text)
     page = (tmp_path / "bench.md").read_text(encoding="utf-8")
     assert "lieattn warp is left out" in page
@@ -119,27 +120,37 @@ def _rest(problem: Problem) -> tuple[Any, ...]:
 # ---- turns -----------------------------------------------------------------------------------
 
 
-def test_contestants_take_turns_and_slow_ones_have_fewer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    order: list[str] = []
-    seconds = {"fast": 0.003, "slow": 0.03, "snail": 0.3}
-
-    def call(name: str) -> Any:
-        return lambda: (order.append(name), seconds[name] * (1 + 0.1 / len(order)))[1]
-
+def test_a_contestant_takes_turns_with_plain_attention(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing, "_clock", lambda call: call())  # calls tell how long they took
-    cell = timing.Cell(Case("SE2", 4, 4))
-    calls = {(name, "forward"): call(name) for name in seconds}
-    shares = [share for _, share in timing.take_turns(cell, calls, repeat=6, budget=0.05)]
-    assert order[:8] == ["fast", "slow", "snail", "fast", "slow", "fast", "slow", "fast"]
-    counts = {key[0]: len(times) for key, times in cell.times.items()}
-    assert counts == {"fast": 6, "slow": 3, "snail": 1}  # the first call of the snail is the one
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
-    fast = cell.times["fast", "forward"]
-    assert cell.records()[0]["minimum"] == pytest.approx(min(fast), rel=1e-4)
-    assert cell.records()[0]["median"] == pytest.approx(sorted(fast)[3], rel=1e-2)
+    order: list[str] = []
+
+    def runner(name: str, seconds: float) -> timing.Runner:
+        return timing.Runner(lambda: (order.append(name), seconds)[1], [])
+
+    def turns(seconds: float, rival: timing.Runner) -> list[float]:
+        own = runner("own", seconds)
+        shares = list(timing.take_turns(own, rival, repeat=9, budget=1.0))
+        assert shares == sorted(shares)
+        assert all(share < 1 for share in shares)
+        return own.times
+
+    plain = timing.Runner(runner("sdpa", 0.1).call, [0.1])
+    assert len(turns(0.01, plain)) == 9  # all of its turns
+    assert order == ["own"] + ["sdpa", "own"] * 9  # the first call is not counted
+    assert len(turns(0.15, plain)) == 7  # its budget
+    assert len(turns(0.5, plain)) == timing.LEAST  # near plain attention: enough turns
+    order.clear()
+    assert len(turns(0.9, plain)) == 1  # far from it: a quarter of the budget
+    assert order == ["own", "sdpa", "own"]
+    order.clear()
+    assert turns(3.0, plain) == [3.0]  # so long a call is made once, and counts
+    assert order == ["own"]
+
+
+def test_least_and_median_are_told() -> None:
+    cell = timing.Cell(Case("SE2", 4, 4), times={("native", "forward"): [0.3, 0.1, 0.2]})
+    record = cell.records()[0]
+    assert (record["minimum"], record["median"], record["repetitions"]) == (0.1, 0.2, 3)
 
 
 def test_short_calls_are_repeated_within_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,27 +160,67 @@ def test_short_calls_are_repeated_within_a_turn(monkeypatch: pytest.MonkeyPatch)
     assert next(seconds) == 1.0
 
 
-def test_what_would_take_too_long_or_too_much_is_a_dash_with_a_reason() -> None:
+def test_what_would_take_too_long_or_too_much_is_said_in_the_table() -> None:
     asked = Request(("SO2",), (32, 64), (2,), repeat=1, backward=False, memory=False, peers=False)
     bench = measuring.Bench(asked)
     bench.cells.append(timing.Cell(Case("SO2", 2, 32), times={("literal", "forward"): [6.0]}))
-    literal, case = bench.contestants["literal"], Case("SO2", 2, 64)
+    literal, case, large = bench.contestants["literal"], Case("SO2", 2, 64), Case("SO2", 2, 1024)
     with memory.Meter(1) as meter:
-        assert "20 s" in str(bench._why_not(literal, case, "forward", meter))
-        bench.probes["literal", Case("SO2", 2, 256), "forward"] = 10**9
-        large = Case("SO2", 2, 1024)
+        forecast = Forecast(bench.cells, meter)
+        slow = bench._why_not(literal, case, "forward", forecast)
+        assert str(slow).startswith("over budget: a call would take more than 10 s")
         bench.cells.clear()
-        assert bench._predicted_bytes(literal, large, "forward", meter) == 16e9
-        assert "4 GB" in str(bench._why_not(literal, large, "forward", meter))
-        assert bench._why_not(bench.contestants["sdpa"], large, "forward", meter) is None
-    cell = timing.Cell(case, times={("sdpa", "forward"): [0.1]})
-    cell.missing["literal", "forward"] = "too much"
-    bench.cells.append(cell)
+        forecast.bytes_of["literal", Case("SO2", 2, 256), "forward"] = 10**9
+        assert forecast.bytes(literal, large, "forward") == 16e9
+        heavy = bench._why_not(literal, large, "forward", forecast)
+        assert str(heavy).startswith("too large: a call would take more than 4 GB")
+        assert bench._why_not(bench.contestants["sdpa"], large, "forward", forecast) is None
+    for cell in (timing.Cell(case), timing.Cell(large)):
+        cell.times["sdpa", "forward"] = [0.1]
+        cell.missing["literal", "forward"] = str(slow if cell.case is case else heavy)
+        cell.missing["tiled", "forward"] = "no reason with a word of its own"
+        bench.cells.append(cell)
     found = gather(bench, complete=True)
-    assert skipped(found) == ["paper-literal, N 64: too much."]
+    assert f"paper-literal, N 1024: {heavy}." in skipped(found)
     console = Console(record=True, width=80, file=io.StringIO())
     print_tables(found, console)
-    assert re.search(r"paper-literal +- +-", console.export_text())
+    text, page = console.export_text(), markdown.render(document(found), folder=".")
+    for words in ("over +budget", "too +large"):
+        assert re.search(f"paper-literal +{words}\n", text)
+        assert re.search(rf"\| paper-literal \| {words.replace(' +', ' ')} \| - \|", page)
+    assert re.search(r"tiled +- +-", text)
+
+
+def test_a_size_without_a_smaller_one_is_told_from_a_probe() -> None:
+    problems: list[int] = []
+
+    def build(case: Case) -> Problem:
+        problems.append(case.n)
+        return contestants._sdpa(case)
+
+    with memory.Meter(1) as meter:
+        forecast, plain = Forecast([], meter), Contestant("plain", "", "", build)
+        assert forecast.seconds(plain, Case("SO2", 2, 512), "forward") == 0
+        assert problems == []
+        seconds = [forecast.seconds(plain, Case("SO2", 2, n), "forward") for n in (1024, 2048)]
+    assert problems == [256]
+    assert seconds[1] == pytest.approx(4 * seconds[0])
+
+
+def test_long_sets_are_of_forward_passes_in_one_turn() -> None:
+    asked = Request(("SO2", "SE3"), (8,), (2, 4), long=(32,))
+    assert [(c.group, c.width, c.n) for c in asked.plan()] == [
+        ("SO2", 2, 8),
+        ("SO2", 4, 8),
+        ("SE3", 2, 8),
+        ("SE3", 4, 8),
+        ("SO2", 2, 32),
+        ("SE3", 2, 32),
+    ]
+    short_case, long_case = Case("SO2", 2, 8), Case("SO2", 2, 32)
+    assert (asked.passes(short_case), asked.passes(long_case)) == (tuple(PASSES), ("forward",))
+    assert (asked.repeat_of(short_case), asked.repeat_of(long_case)) == (asked.repeat, 1)
+    assert asked.patience_of(long_case) > asked.patience_of(short_case)
 
 
 # ---- memory ----------------------------------------------------------------------------------
@@ -242,10 +293,11 @@ def test_tables_fit_80_columns_and_pages_hold_them(found: dict[str, Any]) -> Non
     for cell in found["cells"]:
         for row in rows(found, cell):
             number = ratio(row.ratios["forward"])
-            assert re.search(rf"{row.label} .* {re.escape(number)} ", text)
+            label = row.label.removeprefix("lieattn ")
+            assert re.search(rf"{label} .* {re.escape(number)} ", text)
             assert re.search(rf"\| {row.label} \| .* \| {re.escape(number)} \|", page)
     assert "./time.svg" in page
-    assert "./backward.svg" in page
+    assert "./time-backward.svg" in page
     for figure in document(found).figures():
         svg = figure.svg.decode()
         for title in ("SE(3), head width 2", "SO(3), head width 2", "paper-literal", "SDPA"):
@@ -263,7 +315,7 @@ def test_large_numbers_fit_80_columns_too(found: dict[str, Any]) -> None:
     print_tables(large, console)
     text = console.export_text()
     assert "…" not in text
-    assert re.search("16384 SDPA .*\n +lieattn reference +98,700 +897 .* 15,000 +15,000", text)
+    assert re.search("16384 SDPA .*\n(.*\n)* +reference +98,700 +897 .* 15,000 +15,000", text)
 
 
 def test_memory_that_was_not_measured_is_a_dash_but_for_the_one_backward_of_sdpa(
@@ -301,20 +353,34 @@ def test_results_name_no_computer_and_no_folder(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_progress_counts_cases_and_tells_the_time_left(terminal: bool) -> None:
+def test_progress_tells_what_is_measured_and_what_is_done(
+    terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SILENCE", 0.0)
     asked = Request(("SO2",), (4, 8), (2,), repeat=1, backward=False, memory=False, peers=False)
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=terminal, width=80)
     progress.follow(measuring.Bench(asked).run(), 2, console)
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
-    assert "SO(2), width 2, N 8" in text
+    lines = text.replace("\r", "\n").splitlines()
+    for name in ("SDPA", "tiled", "paper-literal"):
+        assert any(f"SO(2), width 2, N 8: {name}, forward" in line for line in lines)
+    ends = [line for line in lines if " of 2" in line]
+    assert re.search(r"SO\(2\), width 2, N 8 .* [0-9.,]+ x SDPA, 2 of 2", ends[1])
     if terminal:
-        assert "100%" in text.splitlines()[-1]
-        assert max(len(line) for line in text.replace("\r", "\n").splitlines()) <= 80
+        assert "100%" in lines[-1]
+        assert max(map(len, lines)) <= 80
     else:
-        lines = text.splitlines()
-        assert [line.split("done, ")[1][:6] for line in lines] == ["1 of 2", "2 of 2"]
-        assert all(line.endswith(" s left") for line in lines)
+        assert all(line.endswith(" s left") for line in ends)
+
+
+def test_progress_fits_a_terminal_however_long_the_names() -> None:
+    for each in contestants.everybody(contestants.own_backends(), peers=True).values():
+        text = f"memory of {each.short}, backward"
+        event = measuring.Event("Aff(3), width 64, N 65536", 0.5, text)
+        stream = io.StringIO()
+        progress.follow([event], 1, Console(file=stream, force_terminal=True, width=80))
+        assert f"Aff(3), width 64, N 65536: {text}" in stream.getvalue()
 
 
 def test_numbers_are_short() -> None:
@@ -375,6 +441,7 @@ def test_the_pages_say_what_the_published_numbers_say() -> None:
         ({"groups": ["SE9"]}, "unknown group 'SE9'; known are SO2, .*, and all"),
         ({"backends": ["warp"]}, "unknown backend 'warp'; known are auto, reference"),
         ({"sizes": [0]}, "--n must be at least 1, got 0"),
+        ({"sizes": [8], "long": [8]}, "--n or for --long, and 8 is for both"),
         ({"repeat": 0}, "--repeat must be at least 1, got 0"),
         ({"widths": [-1]}, "--head-width must be at least 1"),
         ({"budget": 0.0}, "--budget must be above 0"),
@@ -418,7 +485,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
         text=True,
     )
     assert process.stdout is not None
-    assert any("N 8 " in line for line in process.stdout)  # which is done; 600 is not
+    assert any("1 of 2" in line for line in process.stdout)  # 8 is done; 600 is not
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 130

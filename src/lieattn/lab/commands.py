@@ -104,11 +104,15 @@ def reproduce(
 def bench(
     group: Annotated[
         list[str] | None,
-        typer.Option(help="SO3, SE3, Aff2, Aff3 (the default), any other, or all. Repeatable."),
+        typer.Option(help="The paper's six (the default), any other, or all. Repeatable."),
     ] = None,
     n: Annotated[list[int] | None, typer.Option(help="Poses; 512, 2048, 8192. Repeatable.")] = None,
     head_width: Annotated[
         list[int] | None, typer.Option(help="Width of a head; 16, 64. Repeatable.")
+    ] = None,
+    long: Annotated[
+        list[int] | None,
+        typer.Option(help="Poses of forward passes alone, one turn, first width. Repeatable."),
     ] = None,
     heads: Annotated[int, typer.Option(help="Heads.")] = 4,
     batch: Annotated[int, typer.Option(help="Sets in a batch.")] = 1,
@@ -116,14 +120,14 @@ def bench(
         list[str] | None, typer.Option(help="Of lie_attention; all that work. Repeatable.")
     ] = None,
     repeat: Annotated[
-        int | None, typer.Option(help="Turns of every contestant; 30, or 5 with --quick.")
+        int | None, typer.Option(help="Turns of every contestant; 100, or 5 with --quick.")
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(help="Seconds of a contestant, case and pass; 3, or 0.5 with --quick."),
+        typer.Option(help="Seconds of a contestant, case and pass; 2, or 0.5 with --quick."),
     ] = None,
     patience: Annotated[
-        float | None, typer.Option(help="Leave out calls expected to take more seconds; 20.")
+        float | None, typer.Option(help="Leave out calls expected to take more seconds; 10.")
     ] = None,
     limit: Annotated[
         float | None, typer.Option(help="Leave out calls expected to take more GB; half of free.")
@@ -141,7 +145,7 @@ def bench(
 ) -> None:
     """Time attention over poses beside plain attention, and measure its memory.
 
-    All take turns on the same sizes; ratios are of least times, to scaled_dot_product_attention's.
+    Each takes turns with scaled_dot_product_attention on the same sizes; ratios are of least times.
 
     Writes bench.json, bench.md and figures. Ctrl-C keeps what is measured by then.
     """
@@ -156,6 +160,7 @@ def bench(
             n or [],
             head_width or [],
             backend or [],
+            long or [],
             heads=heads,
             batch=batch,
             repeat=repeat,

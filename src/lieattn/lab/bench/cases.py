@@ -17,6 +17,7 @@ PASSES = {
     "backward": "forward + backward",
     "poses": "forward + backward with pose gradients",
 }
+SHORT = {"forward": "forward", "backward": "backward", "poses": "+ poses"}  # where there is no room
 SPREAD = 0.4  # of the poses in the algebra: small enough for all pairs to be on the chart
 
 
@@ -79,3 +80,12 @@ class Contestant:
     passes: tuple[str, ...] = tuple(PASSES)
     pairs: bool = False  # makes tensors of all pairs: its memory grows with the square of N
     groups: tuple[str, ...] | None = None  # None: all
+
+    @property
+    def short(self) -> str:
+        return short_label(self.label)
+
+
+def short_label(label: str) -> str:
+    """Backends by their names alone: all of them are ours."""
+    return label.removeprefix("lieattn ")

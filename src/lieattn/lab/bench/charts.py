@@ -6,14 +6,13 @@ from functools import partial
 from typing import Any
 
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ...groups import get_group
 from ..report.document import Figure
 from ..report.style import INK, canvas, style, to_svg
 from .cases import PASSES
 from .contestants import SDPA
-from .results import Row, passes, rows, short
+from .results import Row, cell_title, passes, rows, short
 
 # Colour and marker: either alone tells them apart.
 LOOKS = {
@@ -27,100 +26,139 @@ LOOKS = {
     "egnn-pytorch": ("#E69F00", "p"),
 }
 OTHER = ("#7f7f7f", "h")
-PANELS = ("group", "width")
+COLUMNS = 3  # panels side by side, at most: more cannot be read on a page
 GRID = "#e5e8ec"
+Panel = dict[str, list[tuple[int, float]]]  # N and number, by contestant
 
 
 def figures(found: dict[str, Any]) -> list[Figure]:
-    """`time`, `backward` if there is one, and `memory`, of those that have something to show."""
-    measured = passes(found)
+    """Time and memory of the first and the last pass, of those that were measured."""
     drawn = []
-    for name, which in (("time", "forward"), ("backward", measured[-1])):
-        if name == "time" or which != "forward":
-            caption = f"Time of a call: {PASSES[which]}"
-            drawn.append(_figure(found, name, caption, "ms", partial(_milliseconds, which=which)))
+    measured = passes(found)
+    several = len({cell["n"] for cell in found["cells"]}) > 1
+    against = " against the number of poses, log scales" if several else ", log scale"
+    kinds = [("time", "Time", "ms", _milliseconds)]
     if any("memory" in r for cell in found["cells"] for r in cell["records"]):
-        caption = f"Peak memory of a call: {PASSES[measured[-1]]}"
-        size = partial(_megabytes, which=measured[-1])
-        drawn.append(_figure(found, "memory", caption, "MB", size))
+        kinds.append(("memory", "Peak memory", "MB", _megabytes))
+    for name, what, unit, number in kinds:
+        for which in dict.fromkeys((measured[0], measured[-1])):
+            caption = f"{what} of a call: {PASSES[which]}"
+            full = f"{caption}, {unit}{against}."
+            draw = partial(_draw, found, caption, unit, partial(number, which=which))
+            drawn.append(Figure(name if which == "forward" else f"{name}-backward", full, draw))
     return drawn
 
 
 def _milliseconds(row: Row, which: str) -> float | None:
-    seconds = row.seconds.get(which, _plain(row, row.seconds, which))
+    seconds = row.seconds.get(_pass(row, which))
     return None if seconds is None else seconds * 1e3
 
 
 def _megabytes(row: Row, which: str) -> float | None:
-    size = row.memory.get(which, _plain(row, row.memory, which))
+    size = row.size(which)
     return size / 1e6 if size else None
 
 
-def _plain(row: Row, numbers: dict[str, Any], which: str) -> Any:
+def _pass(row: Row, which: str) -> str:
     """SDPA has no poses: its backward pass stands for both."""
-    return numbers.get("backward") if which == "poses" and row.name == SDPA else None
-
-
-def _figure(found: dict[str, Any], name: str, caption: str, unit: str, number: Any) -> Figure:
-    full = f"{caption}, {unit} against the number of poses, log scales."
-    return Figure(name, full, partial(_draw, found, caption, unit, number))
+    return "backward" if which == "poses" and row.name == SDPA else which
 
 
 def _draw(found: dict[str, Any], caption: str, unit: str, number: Any) -> bytes:
-    groups, widths = (list(dict.fromkeys(c[key] for c in found["cells"])) for key in PANELS)
-    columns = len(groups)
+    panels = _panels(found, number)
+    points = [point for panel in panels.values() for line in panel.values() for point in line]
+    if not points:
+        return to_svg(canvas(1, 1))
+    sizes = sorted({n for n, _ in points})
+    listed = {n for panel in panels.values() for n in panel}
+    labels = {c["name"]: c["label"] for c in found["contestants"] if c["name"] in listed}
+    columns = min(len(panels), COLUMNS)
+    rows_ = -(-len(panels) // columns)
+    single = len(sizes) == 1
     with style():
-        figure = canvas(max(4.2 * columns, 7.5), 3.7 * len(widths) + 1.6)
-        axes = figure.subplots(len(widths), columns, squeeze=False, sharex=True, sharey=True)
-        shown: set[str] = set()
-        for i, width in enumerate(widths):
-            for j, group in enumerate(groups):
-                cells = [c for c in found["cells"] if (c["group"], c["width"]) == (group, width)]
-                shown |= _panel(axes[i, j], found, cells, number)
-                axes[i, j].set_title(f"{get_group(group)}, head width {width}")
-            axes[i, 0].set_ylabel(unit)
-        for axis in axes[-1]:
-            axis.set_xlabel("N")
-        handles = [_line(c) for c in found["contestants"] if c["name"] in shown]
-        columns = min(len(handles), 2 if figure.get_figwidth() < 9 else 4)
-        figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+        height = 0.5 * len(labels) + 1.1 if single else 3.7
+        figure = canvas(max(4.4 * columns, 8), height * rows_ + (0.8 if single else 1.6))
+        axes = figure.subplots(rows_, columns, squeeze=False, sharex=True, sharey=True)
+        for axis, (title, panel) in zip(axes.flat, panels.items(), strict=False):
+            axis.set_title(title)
+            (_dots if single else _lines)(axis, panel, labels)
+        first = axes[0, 0]
+        _scale(first.xaxis if single else first.yaxis, [value for _, value in points])
+        if single:
+            first.margins(y=0.15)
+            first.set_yticks(range(len(labels)), list(labels.values())[::-1])
+            low, high = first.get_xlim()
+            first.set_xlim(low, high * (high / low) ** 0.3)  # room for the last number
+            caption = f"{caption}, N = {sizes[0]}"
+        else:
+            first.set_xscale("log")
+            first.margins(x=0.12)
+            first.xaxis.set_major_locator(FixedLocator(sizes))
+            first.xaxis.set_minor_locator(NullLocator())
+            first.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:.0f}"))
+            for line in axes:
+                line[0].set_ylabel(unit)
+            handles = [_handle(name, label) for name, label in labels.items()]
+            across = min(len(handles), 2 if figure.get_figwidth() < 9 else 4)
+            figure.legend(handles=handles, loc="outside lower center", ncols=across)
+        for axis in axes.flat[len(panels) :]:
+            axis.remove()
+        for axis in axes.flat[max(len(panels) - columns, 0) : len(panels)]:  # the lowest there are
+            axis.set_xlabel(unit if single else "N")
+            axis.tick_params(labelbottom=True)
         figure.suptitle(caption, fontsize=17)
         return to_svg(figure)
 
 
-def _panel(axis: Any, found: dict[str, Any], cells: list[dict[str, Any]], number: Any) -> set[str]:
-    """Draw the lines of a group and width; names of those that are there."""
-    lines: dict[str, list[tuple[int, float]]] = {}
-    for cell in cells:
+def _panels(found: dict[str, Any], number: Any) -> dict[str, Panel]:
+    """Lines by group and head width; groups of one width stand together."""
+    panels: dict[str, Panel] = {}
+    for cell in sorted(found["cells"], key=lambda cell: cell["width"]):
         for row in rows(found, cell):
             if (value := number(row)) is not None:
-                lines.setdefault(row.name, []).append((cell["n"], value))
-    for name, points in lines.items():
+                panel = panels.setdefault(cell_title(cell), {})
+                panel.setdefault(row.name, []).append((cell["n"], value))
+    return panels
+
+
+def _lines(axis: Any, panel: Panel, labels: dict[str, str]) -> None:
+    for name, points in panel.items():
         colour, marker = LOOKS.get(name, OTHER)
         plain = {"ls": "--", "zorder": 3} if name == SDPA else {}
         axis.plot(*zip(*points, strict=True), color=colour, marker=marker, ms=8, lw=2.5, **plain)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.xaxis.set_major_locator(FixedLocator([cell["n"] for cell in cells]))
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:.0f}"))
-    _label_heights(axis, [y for points in lines.values() for _, y in points])
-    axis.margins(x=0.12)
-    axis.yaxis.set_major_formatter(FuncFormatter(lambda y, _: short(y, 1)))
-    axis.yaxis.set_minor_locator(NullLocator())
     axis.grid(color=GRID)
     axis.set_axisbelow(True)
-    return set(lines)
 
 
-def _label_heights(axis: Any, values: list[float]) -> None:
-    """Powers of ten; where there are too few of them to read a height, 2 and 5 too."""
-    wide = bool(values) and max(values) > 300 * min(values)
-    axis.yaxis.set_major_locator(LogLocator(subs=(1,) if wide else (1, 2, 5)))
+def _dots(axis: Any, panel: Panel, labels: dict[str, str]) -> None:
+    """One size is no line: contestants below each other, each with its number."""
+    heights = {name: height for height, name in enumerate(reversed(labels))}
+    for name, [(_, value)] in panel.items():
+        colour, marker = LOOKS.get(name, OTHER)
+        axis.plot(value, heights[name], color=colour, marker=marker, ms=11)
+        place = {"xytext": (10, 0), "textcoords": "offset points", "va": "center"}
+        axis.annotate(short(value, 2), (value, heights[name]), **place)
+    axis.grid(color=GRID)
+    axis.set_axisbelow(True)
 
 
-def _line(contestant: dict[str, str]) -> Line2D:
-    name, label = contestant["name"], contestant["label"]
+def _scale(axis: Any, values: list[float]) -> None:
+    """A log scale that begins and ends around the values, with ticks that say what it is."""
+    low, high = min(values) / 1.5, max(values) * 1.5
+    steps = (1,) if high > 300 * low else (1, 2, 5)
+    every = [step * 10.0**power for power in range(-6, 9) for step in steps]
+    inside = [tick for tick in every if low <= tick <= high]
+    while len(inside) < 2:
+        low, high = low / 1.5, high * 1.5
+        inside = [tick for tick in every if low <= tick <= high]
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    axis.set_major_locator(FixedLocator(inside))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda y, _: short(y, 1)))
+    axis.axes.set(**{f"{axis.axis_name}lim": (low, high)})
+
+
+def _handle(name: str, label: str) -> Line2D:
     colour, marker = LOOKS.get(name, OTHER)
     dashes = "--" if name == SDPA else "-"
     return Line2D([], [], color=colour, marker=marker, ms=8, lw=2.5, ls=dashes, label=label)

@@ -45,8 +45,8 @@ def everybody(backends: Sequence[str], peers: bool) -> dict[str, Contestant]:
 
 
 def own_backends() -> tuple[str, ...]:
-    """Backends by name; "auto" is one of the others."""
-    return tuple(name for name in BACKENDS if name != "auto")
+    """Backends by name, the fast ones first; "auto" is one of the others."""
+    return tuple(name for name in reversed(BACKENDS) if name != "auto")
 
 
 def refusal(contestant: Contestant, case: Case, which: str) -> str | None:
@@ -57,7 +57,9 @@ def refusal(contestant: Contestant, case: Case, which: str) -> str | None:
         if contestant.name in BACKENDS:
             _require_equal(found, _lie_attention(REFERENCE, small).call(which)())
     except REFUSALS as error:
-        return (str(error).strip().splitlines() or [type(error).__name__])[0]
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        # What a user of the operator could do instead is of no use here.
+        return line.split(" cannot do this: ")[-1].split(" Use backend=")[0].rstrip(".")
     return None
 
 

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import torch
 
 from ...groups import get_group
-from .cases import Case, Contestant
-from .contestants import everybody, own_backends, refusal
+from .cases import SHORT, Case, Contestant, Problem
+from .contestants import SDPA, everybody, own_backends, refusal
+from .forecast import Forecast
 from .memory import Meter, measurable
 from .peers import missing
 from .request import Request
-from .timing import Cell, Key, take_turns
+from .timing import Cell, Key, Runner, take_turns
 
-PROBED = 256  # poses from whose memory that of more is told; up to twice as many are let be
-PAIR_BYTES = 4096  # where memory cannot be measured: more than any of them takes for a pair
-TIMES_SHARE = 0.6  # of a case's progress; the rest is memory
+TIMES_SHARE = 0.7  # of a case's progress; the rest is memory
 BUSY = 0.5  # processes that others keep running
 INSTALL = "pip install -c constraints.txt -e '.[bench]'"
+OVER_BUDGET, TOO_LARGE = "over budget", "too large"  # as tables say it, before a colon and more
 
 
 @dataclass(frozen=True)
 class Event:
-    """How far a run is."""
+    """What is measured next, and how far a run is."""
 
-    case: Case
-    share: float  # of the case
+    title: str  # of the case
+    done: float  # of the whole run
     text: str = ""
-    finished: bool = False
+    cell: Cell | None = None  # that is finished
 
 
 @dataclass
@@ -47,7 +46,7 @@ class Bench:
         backends = self.asked.backends or own_backends()
         self.contestants = everybody(backends, self.asked.peers)
         self.refusals: dict[tuple[str, str, int, str], str | None] = {}
-        self.probes: dict[tuple[str, Case, str], int | str] = {}
+        self.refused: dict[str, list[str]] = {}  # groups by note
         for name in missing() if self.asked.peers else ():
             del self.contestants[name]
             self.notes.append(f"{name} is not installed: {INSTALL}")
@@ -64,95 +63,123 @@ class Bench:
             self.notes.append("memory is left out: this system keeps no peak that can be reset")
 
     def run(self) -> Iterator[Event]:
-        """Measure everything, telling how far it is."""
+        """Measure everything, telling before every call that may be long whose it is."""
         before = torch.get_num_threads()
         torch.set_num_threads(self.asked.threads)
+        plan = self.asked.plan()
+        whole, done = sum(map(_expected, plan)), 0.0
         try:
             with Meter(self.asked.threads) as meter:
-                for case in self.asked.plan():
+                for case in plan:
                     cell = Cell(case)
-                    self.cells.append(cell)
-                    yield from self._times(cell, meter)
-                    yield from self._memory(cell, meter)
-                    yield Event(case, 1.0, finished=True)
+                    for share, text in self._case(cell, Forecast(self.cells, meter)):
+                        yield Event(f"{case}", (done + share * _expected(case)) / whole, text)
+                    done += _expected(case)
+                    yield Event(f"{case}", done / whole, cell=cell)
         finally:
             torch.set_num_threads(before)
 
-    def _times(self, cell: Cell, meter: Meter) -> Iterator[Event]:
-        calls: dict[Key, Callable[[], Any]] = {}
-        for contestant in self.contestants.values():
-            if contestant.groups and cell.case.group not in contestant.groups:
-                continue
-            yield Event(cell.case, 0.0, f"can {contestant.label}?")
-            whys = {
-                which: self._why_not(contestant, cell.case, which, meter)
-                for which in self.asked.passes
-                if which in contestant.passes
-            }
-            if self._refuses(contestant, cell.case, tuple(whys)):
-                continue
-            cell.missing |= {(contestant.name, which): why for which, why in whys.items() if why}
-            able = [which for which, why in whys.items() if not why]
-            if able:
-                problem = contestant.build(cell.case)
-                calls |= {(contestant.name, which): problem.call(which) for which in able}
-        gc.collect()
-        share = TIMES_SHARE if self.asked.memory and self.measurable else 1.0
-        for (name, _), done in take_turns(cell, calls, self.asked.repeat, self.asked.budget):
-            yield Event(cell.case, share * done, self.contestants[name].label)
-
-    def _memory(self, cell: Cell, meter: Meter) -> Iterator[Event]:
-        if not (self.asked.memory and self.measurable):
-            return
-        for i, key in enumerate(cell.times):
-            share = TIMES_SHARE + (1 - TIMES_SHARE) * i / len(cell.times)
-            yield Event(cell.case, share, f"memory, {self.contestants[key[0]].label}")
-            peak = meter.peak(key[0], cell.case, key[1])
+    def _case(self, cell: Cell, forecast: Forecast) -> Iterator[tuple[float, str]]:
+        self.cells.append(cell)
+        timed = [
+            c for c in self.contestants.values() if not c.groups or cell.case.group in c.groups
+        ]
+        memory = self.asked.memory and self.measurable
+        rivals: dict[str, Runner] = {}
+        for i, contestant in enumerate(timed):
+            for share, text in self._contestant(cell, contestant, rivals, forecast):
+                yield (TIMES_SHARE if memory else 1) * (i + share) / len(timed), text
+        keys = self._ends(cell) if memory else []
+        for i, key in enumerate(keys):
+            yield TIMES_SHARE + (1 - TIMES_SHARE) * i / len(keys), f"memory of {self._said(*key)}"
+            peak = forecast.meter.peak(key[0], cell.case, key[1])
             if isinstance(peak, int):
                 cell.memory[key] = peak
             else:
                 cell.memory_missing[key] = peak
 
-    def _refuses(self, contestant: Contestant, case: Case, passes: tuple[str, ...]) -> bool:
-        """Does a contestant refuse all passes? It has a note then, and no row of dashes."""
-        asked = [self.refusals[contestant.name, case.group, case.width, which] for which in passes]
-        if not all(asked):
-            return False
-        note = f"{contestant.label} is left out on {get_group(case.group)}: {asked[0]}"
-        if note not in self.notes:
-            self.notes.append(note)
-        return True
+    def _ends(self, cell: Cell) -> list[Key]:
+        """The first and the last pass of everybody: memory grows from one to the other."""
+        passes: dict[str, list[str]] = {}
+        for name, which in cell.times:
+            passes.setdefault(name, []).append(which)
+        return [(n, w) for n, ws in passes.items() for w in dict.fromkeys((ws[0], ws[-1]))]
 
-    def _why_not(self, contestant: Contestant, case: Case, which: str, meter: Meter) -> str | None:
-        """Why a contestant is not timed, or None."""
+    def _contestant(
+        self, cell: Cell, contestant: Contestant, rivals: dict[str, Runner], forecast: Forecast
+    ) -> Iterator[tuple[float, str]]:
+        """All passes of a contestant, each in turns with SDPA's, who comes first."""
+        case, asked = cell.case, self.asked
+        passes = [which for which in asked.passes(case) if which in contestant.passes]
+        for which in passes:
+            yield 0.0, f"can {self._said(contestant.name, which)}?"
+            self._ask(contestant, case, which)
+        if self._refuses(contestant, case, passes):
+            return
+        problem: Problem | None = None
+        for i, which in enumerate(passes):
+            yield i / len(passes), self._said(contestant.name, which)
+            key = (contestant.name, which)
+            if why := self._why_not(contestant, case, which, forecast):
+                cell.missing[key] = why
+                continue
+            problem = problem or contestant.build(case)
+            own = Runner(problem.call(which), cell.times.setdefault(key, []))
+            if contestant.name == SDPA:  # the rest of its turns are with the others
+                rivals[which] = own
+                turns = take_turns(own, None, 1, asked.budget)
+            else:
+                rival = rivals.get("backward" if which == "poses" else which)
+                turns = take_turns(own, rival, asked.repeat_of(case), asked.budget)
+            gc.collect()
+            for share in turns:
+                yield (i + share) / len(passes), self._said(contestant.name, which)
+
+    def _said(self, name: str, which: str) -> str:
+        return f"{self.contestants[name].short}, {SHORT[which]}"
+
+    def _ask(self, contestant: Contestant, case: Case, which: str) -> str | None:
+        """Why a contestant cannot, tried once for a group and a width."""
         asked = (contestant.name, case.group, case.width, which)
         if asked not in self.refusals:
             self.refusals[asked] = refusal(contestant, case, which)
-        if self.refusals[asked]:
-            return self.refusals[asked]
-        if self._predicted_seconds(contestant, case, which) > self.asked.patience:
-            return f"a call would take more than {self.asked.patience:g} s (--patience)"
-        if self._predicted_bytes(contestant, case, which, meter) > self.asked.limit * 1e9:
-            return f"a call would take more than {self.asked.limit:g} GB (--limit)"
+        return self.refusals[asked]
+
+    def _refuses(self, contestant: Contestant, case: Case, passes: list[str]) -> bool:
+        """Does a contestant refuse all passes? It has a note then, and no row of dashes."""
+        whys = [self._ask(contestant, case, which) for which in passes]
+        if not all(whys):
+            return False
+        groups = self.refused.setdefault(f"{contestant.label} is left out: {whys[0]}", [])
+        if case.group not in groups:
+            groups.append(case.group)
+        return True
+
+    def left_out(self) -> list[str]:
+        """Who refused, with the groups in front if it was not all of them."""
+        return [
+            note if len(groups) == len(self.asked.groups) else f"{_names(groups)}: {note}"
+            for note, groups in self.refused.items()
+        ]
+
+    def _why_not(
+        self, contestant: Contestant, case: Case, which: str, forecast: Forecast
+    ) -> str | None:
+        """Why a contestant is not timed, or None."""
+        if why := self._ask(contestant, case, which):
+            return why
+        limit, patience = self.asked.limit, self.asked.patience_of(case)
+        if forecast.bytes(contestant, case, which) > limit * 1e9:
+            return f"{TOO_LARGE}: a call would take more than {limit:g} GB (--limit)"
+        if forecast.seconds(contestant, case, which) > patience:
+            return f"{OVER_BUDGET}: a call would take more than {patience:g} s (--patience)"
         return None
 
-    def _predicted_seconds(self, contestant: Contestant, case: Case, which: str) -> float:
-        """From the size before, as all pairs take their time; 0 if there is none."""
-        for cell in reversed(self.cells):
-            times = cell.times.get((contestant.name, which))
-            if replace(cell.case, n=case.n) == case and times:
-                return min(times) * (case.n / cell.case.n) ** 2
-        return 0.0
 
-    def _predicted_bytes(
-        self, contestant: Contestant, case: Case, which: str, meter: Meter
-    ) -> float:
-        if not contestant.pairs or case.n <= 2 * PROBED:
-            return 0.0
-        if not self.measurable:
-            return PAIR_BYTES * case.batch * case.n**2
-        probe = (contestant.name, replace(case, n=PROBED), which)
-        if probe not in self.probes:
-            self.probes[probe] = meter.peak(*probe)
-        peak = self.probes[probe]
-        return peak * (case.n / PROBED) ** 2 if isinstance(peak, int) else 0.0
+def _names(groups: list[str]) -> str:
+    return ", ".join(str(get_group(name)) for name in groups)
+
+
+def _expected(case: Case) -> float:
+    """About how long a case takes beside others: what is slow drops out of large ones."""
+    return case.n**0.5

@@ -14,14 +14,17 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict, replace
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any, cast
 
 import torch
 
 from ...ops import BACKENDS
+from ...ops.dispatch import MODULES
 from .cases import Case
 from .contestants import REFUSALS, everybody
+from .peers import PEERS
 
 METHOD = (
     "peak resident memory (VmHWM) of one call over what is resident before it, inputs included, "
@@ -31,6 +34,15 @@ WARM_UP = 64  # poses; what is allocated for the full size is to be seen
 STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 # Freed blocks go back to the system at once: what stays would hide in the next call's baseline.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+
+# What calls would import by themselves, each process anew, for seconds: backends, peers, and what
+# custom operators and autograd need of torch.
+LATE = (
+    *MODULES.values(),
+    *(name.replace("-", "_") for name in PEERS),
+    "torch._dynamo",
+    "torch.fx.experimental.symbolic_shapes",
+)
 
 
 def measurable() -> bool:
@@ -86,6 +98,9 @@ class Meter:
 
 def serve() -> None:
     """Answer tasks, a line of JSON each, until there are no more."""
+    for module in LATE:
+        with contextlib.suppress(ImportError, OSError):
+            import_module(module)
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -10,7 +10,17 @@ from ...ops import BACKENDS
 from ..report.document import Section, Table
 from .cases import PASSES
 from .charts import figures
-from .results import cell_title, megabytes, milliseconds, passes, ratio, rows, skipped
+from .results import (
+    cell_title,
+    ends,
+    lacking,
+    megabytes,
+    milliseconds,
+    passes,
+    ratio,
+    rows,
+    skipped,
+)
 
 FRONT = ("native", "tiled")  # before all others
 
@@ -34,9 +44,10 @@ def document(found: dict[str, Any]) -> Section:
 def _how_to_read(found: dict[str, Any]) -> str:
     settings = found["settings"]
     return (
-        "Times are the least of a call, all contestants taking turns: "
-        f"{settings['repeat']}, or fewer of calls that use up {settings['budget']:g} s. They stand "
-        "beside SDPA's in the same turns. Backward passes include their forward pass; gradients "
+        f"Times are the least of a call, each contestant in turns with SDPA: {settings['repeat']}, "
+        f"or fewer of calls that use up {settings['budget']:g} s. They stand beside SDPA's least "
+        "time. *Over budget* and *too large*: a call would take more seconds or more memory than "
+        "allowed, see the end. Backward passes include their forward pass; gradients "
         "are of all inputs but poses, or of poses too, and either is compared with SDPA's only "
         f"backward pass. {settings['heads']} heads, batch {settings['batch']}, float32."
     )
@@ -46,10 +57,25 @@ def front_note(found: dict[str, Any]) -> str:
     """What the numbers of the front page's table are."""
     first, last = passes(found)[0], passes(found)[-1]
     which = PASSES[first] if first == last else f"{PASSES[first]} / {PASSES[last]}"
-    return (
+    text = (
         f"Time over SDPA's, backend `{_foremost(found)}`, {which}; {found['settings']['heads']} "
         f"heads, float32, {found['machine']['processor']}, threads: {found['machine']['threads']}."
     )
+    return f"{text}{_largest(found)}"
+
+
+def _largest(found: dict[str, Any]) -> str:
+    """Memory of the longest sets."""
+    n, backend = max(found["settings"]["long"], default=0), _foremost(found)
+    cells = [cell for cell in found["cells"] if cell["n"] == n]
+    every = [row for cell in cells for row in rows(found, cell) if row.name == backend]
+    sizes = [row.memory["forward"] for row in every if "forward" in row.memory]
+    return f" With N = {n:,} a forward pass takes {_span(sizes)} MB." if sizes else ""
+
+
+def _span(sizes: list[int]) -> str:
+    ends = dict.fromkeys(megabytes(size) for size in (min(sizes), max(sizes)))
+    return " to ".join(ends)
 
 
 def _made_by(found: dict[str, Any]) -> str:
@@ -64,7 +90,7 @@ def _made_by(found: dict[str, Any]) -> str:
 
 def _table(found: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
     which = passes(found)
-    memory = which if found["memory_method"] else []
+    memory = ends(found)
     header = ["N", ""]
     for name in which:
         header += [f"{PASSES[name]}, ms", "over SDPA"]
@@ -74,8 +100,10 @@ def _table(found: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
         for row in rows(found, cell):
             line = [f"{cell['n']}", row.label]
             for name in which:
-                line += [milliseconds(row.seconds.get(name)), ratio(row.ratios.get(name))]
-            lines.append(line + [megabytes(row.memory.get(name)) for name in memory])
+                why = lacking(row.missing.get(name))
+                time = why or milliseconds(row.seconds.get(name))
+                line += [time, ratio(row.ratios.get(name))]
+            lines.append(line + [megabytes(row.size(name)) for name in memory])
     return Table(header, lines)
 
 
@@ -83,13 +111,13 @@ def front_table(found: dict[str, Any]) -> Table:
     """Time of one backend over SDPA's, a row a size and a column a group: for a front page."""
     groups = list(dict.fromkeys(cell["group"] for cell in found["cells"]))
     backend = _foremost(found)
-    ends = list(dict.fromkeys((passes(found)[0], passes(found)[-1])))
+    shown = list(dict.fromkeys((passes(found)[0], passes(found)[-1])))
     lines: dict[tuple[int, int], dict[str, str]] = {}
     for cell in found["cells"]:
         for row in rows(found, cell):
             if row.name == backend:
-                numbers = " / ".join(ratio(row.ratios.get(which)) for which in ends)
-                lines.setdefault((cell["width"], cell["n"]), {})[cell["group"]] = numbers
+                numbers = " / ".join(ratio(row.ratios[w]) for w in shown if w in row.ratios)
+                lines.setdefault((cell["width"], cell["n"]), {})[cell["group"]] = numbers or "-"
     body = [
         [f"{width}, {n}", *(line.get(group, "-") for group in groups)]
         for (width, n), line in sorted(lines.items())

@@ -15,8 +15,9 @@ from ...ops import BACKENDS
 from ..storage import RunError
 from .cases import PASSES, Case
 
-GROUPS = ("SO3", "SE3", "Aff2", "Aff3")
-SIZES, WIDTHS, REPEAT, BUDGET = (512, 2048, 8192), (16, 64), 30, 3.0
+GROUPS = ("SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3")
+SIZES, WIDTHS, REPEAT, BUDGET = (512, 2048, 8192), (16, 64), 100, 2.0
+LONG_PATIENCE = 20.0  # times that of other sizes
 QUICK: dict[str, Any] = {
     "groups": ("SE3",),
     "sizes": (128, 512),
@@ -28,6 +29,7 @@ OPTIONS = {
     "groups": "--group",
     "sizes": "--n",
     "widths": "--head-width",
+    "long": "--long",
     "heads": "--heads",
     "batch": "--batch",
     "backends": "--backend",
@@ -49,12 +51,13 @@ class Request:
     groups: tuple[str, ...] = GROUPS
     sizes: tuple[int, ...] = SIZES
     widths: tuple[int, ...] = WIDTHS
+    long: tuple[int, ...] = ()  # sizes of forward passes alone, at the first width, one turn each
     heads: int = 4
     batch: int = 1
     backends: tuple[str, ...] = ()  # none: all that there are
     repeat: int = REPEAT
     budget: float = BUDGET  # seconds of a contestant, a case and a pass
-    patience: float = 20.0  # seconds of a call
+    patience: float = 10.0  # seconds of a call
     limit: float = UNKNOWN_MEMORY  # GB of a call
     threads: int = 1
     backward: bool = True
@@ -62,17 +65,25 @@ class Request:
     peers: bool = True
 
     def plan(self) -> list[Case]:
-        """Cases; sizes grow, so that each tells what the next will take."""
+        """Cases; small ones come first, tell much soon, and how long the next will take."""
+        sizes = [(n, self.widths) for n in self.sizes] + [(n, self.widths[:1]) for n in self.long]
         return [
             Case(group, width, n, self.heads, self.batch)
+            for n, widths in sizes
             for group in self.groups
-            for width in self.widths
-            for n in self.sizes
+            for width in widths
         ]
 
-    @property
-    def passes(self) -> tuple[str, ...]:
-        return tuple(PASSES) if self.backward else ("forward",)
+    def passes(self, case: Case) -> tuple[str, ...]:
+        return tuple(PASSES) if self.backward and case.n not in self.long else ("forward",)
+
+    def repeat_of(self, case: Case) -> int:
+        """Turns of a contestant."""
+        return 1 if case.n in self.long else self.repeat
+
+    def patience_of(self, case: Case) -> float:
+        """Seconds that a call may take."""
+        return self.patience * (LONG_PATIENCE if case.n in self.long else 1)
 
     def command(self) -> str:
         """The command that asks for this; what depends on the machine alone is left to it."""
@@ -97,6 +108,7 @@ def request(
     sizes: Sequence[int],
     widths: Sequence[int],
     backends: Sequence[str],
+    long: Sequence[int] = (),
     *,
     quick: bool,
     limit: float | None,
@@ -108,6 +120,7 @@ def request(
         "groups": _groups(groups),
         "sizes": tuple(sorted(set(sizes))),
         "widths": tuple(sorted(set(widths))),
+        "long": tuple(sorted(set(long))),
         **numbers,
     }
     defaults = QUICK if quick else {}
@@ -119,6 +132,8 @@ def request(
         **chosen,
     )
     _require_positive(asked)
+    if twice := set(asked.sizes) & set(asked.long):
+        raise RunError(f"a size is for --n or for --long, and {min(twice)} is for both.")
     return asked
 
 
@@ -128,7 +143,7 @@ def _word(value: Any) -> str:
 
 def _require_positive(asked: Request) -> None:
     options = {
-        "--n": asked.sizes,
+        "--n": (*asked.sizes, *asked.long),
         "--head-width": asked.widths,
         "--heads": (asked.heads,),
         "--batch": (asked.batch,),

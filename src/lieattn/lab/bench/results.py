@@ -15,7 +15,7 @@ from ... import __version__
 from ...groups import get_group
 from .cases import PASSES
 from .contestants import SDPA
-from .measuring import Bench
+from .measuring import OVER_BUDGET, TOO_LARGE, Bench
 from .memory import METHOD
 from .peers import PEERS, missing
 
@@ -24,17 +24,20 @@ FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "
 
 def gather(bench: Bench, complete: bool) -> dict[str, Any]:
     """Everything, with all that is needed to measure it again."""
+    asked = bench.asked
     cells = [cell for cell in bench.cells if cell.records()]
+    # Measured by size, told by group: the sort is stable.
+    cells.sort(key=lambda c: (asked.groups.index(c.case.group), asked.widths.index(c.case.width)))
     seen = {record["contestant"] for cell in cells for record in cell.records()}
     return {
-        "format": 1,
-        "command": bench.asked.command(),
+        "format": 2,
+        "command": asked.command(),
         "complete": complete,
-        "settings": bench.asked.to_dict(),
+        "settings": asked.to_dict(),
         "made_with": _versions(),
-        "machine": _machine() | {"threads": bench.asked.threads},
-        "memory_method": METHOD if bench.asked.memory and bench.measurable else None,
-        "notes": bench.notes,
+        "machine": _machine() | {"threads": asked.threads},
+        "memory_method": METHOD if asked.memory and bench.measurable else None,
+        "notes": [*bench.notes, *bench.left_out()],
         "contestants": [
             {"name": c.name, "label": c.label, "what": c.what}
             for c in bench.contestants.values()
@@ -80,9 +83,13 @@ class Row:
     name: str
     label: str
     seconds: dict[str, float]
-    ratios: dict[str, float]  # to SDPA in the same turns
+    ratios: dict[str, float]  # to SDPA's in turns with it
     memory: dict[str, int]
     missing: dict[str, str]
+
+    def size(self, which: str) -> int | None:
+        """Bytes. SDPA has no poses: its backward pass stands for both."""
+        return self.memory.get("backward" if which == "poses" and self.name == SDPA else which)
 
 
 def cell_title(cell: dict[str, Any]) -> str:
@@ -103,6 +110,12 @@ def rows(found: dict[str, Any], cell: dict[str, Any]) -> Iterator[Row]:
             yield Row(name, contestant["label"], seconds, ratios, memory, missing)
 
 
+def lacking(why: str | None) -> str | None:
+    """`too large`, `over budget`; None for other reasons and for none at all."""
+    word = (why or "").split(":")[0]
+    return word if word in (TOO_LARGE, OVER_BUDGET) else None
+
+
 def _by_pass(cell: dict[str, Any], name: str, key: str) -> dict[str, Any]:
     return {
         record["pass"]: record[key]
@@ -115,6 +128,12 @@ def passes(found: dict[str, Any]) -> list[str]:
     """Those that were measured."""
     seen = {record["pass"] for cell in found["cells"] for record in cell["records"]}
     return [which for which in PASSES if which in seen]
+
+
+def ends(found: dict[str, Any]) -> list[str]:
+    """The first and the last pass, of which memory is told; none where it was not measured."""
+    which = passes(found)
+    return list(dict.fromkeys((which[0], which[-1]))) if found["memory_method"] else []
 
 
 def milliseconds(seconds: float | None) -> str:

@@ -29,8 +29,7 @@ def run(asked: Request, out: Path, console: Console) -> str | None:
     """
     _require_writable(out)
     bench = Bench(asked)
-    at_first = list(bench.notes)
-    _print(at_first, console)
+    _print(bench.notes, console)
     complete = True
     try:
         follow(bench.run(), len(asked.plan()), console)
@@ -39,7 +38,7 @@ def run(asked: Request, out: Path, console: Console) -> str | None:
     found = gather(bench, complete)
     if found["cells"]:
         print_tables(found, console)
-        _print([note for note in bench.notes if note not in at_first], console)
+        _print(bench.left_out(), console)
         _print([str(path) for path in write(found, out)], console)
     if complete:
         return None

@@ -9,10 +9,18 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from .contestants import SDPA
-from .results import Row, cell_title, megabytes, milliseconds, passes, ratio, rows, skipped
-
-HEADERS = {"forward": "forward\nms", "backward": "backward\nms", "poses": "+ poses\nms"}
+from .cases import SHORT, short_label
+from .results import (
+    cell_title,
+    ends,
+    lacking,
+    megabytes,
+    milliseconds,
+    passes,
+    ratio,
+    rows,
+    skipped,
+)
 
 
 def print_tables(found: dict[str, Any], console: Console) -> None:
@@ -26,14 +34,14 @@ def print_tables(found: dict[str, Any], console: Console) -> None:
 
 def legend(found: dict[str, Any]) -> str:
     """How to read the tables."""
-    text = "Least time of a call, all contestants taking turns; x: over SDPA's in the same turns. "
+    text = "Least time of a call, each contestant in turns with SDPA; x: over SDPA's. "
     if "backward" in passes(found):
         text += (
             "backward: forward and backward pass, gradients of all inputs but poses; + poses: of "
             "poses too, over SDPA's backward. "
         )
     if found["memory_method"]:
-        text += "MB: memory that a call takes at its peak, in the first and the last pass. "
+        text += "memory: what a call takes at its peak, in the first pass and in the last. "
     return (
         text
         + f"{found['settings']['heads']} heads, batch {found['settings']['batch']}, "
@@ -54,24 +62,22 @@ def _table(found: dict[str, Any], title: str, cells: list[dict[str, Any]]) -> Ta
     table.add_column("", no_wrap=True)
     which = passes(found)
     for name in which:
-        table.add_column(HEADERS[name], justify="right", no_wrap=True)
+        table.add_column(f"{SHORT[name]}\nms", justify="right", no_wrap=True)
         table.add_column("\nx", justify="right", no_wrap=True, style="bold")
-    ends = list(dict.fromkeys((which[0], which[-1]))) if found["memory_method"] else []
-    for name in ends:
-        table.add_column(HEADERS[name].replace("ms", "MB"), justify="right", no_wrap=True)
+    sized = ends(found)
+    for name in sized:
+        unit = "MB" if len(sized) == 1 else "fwd MB" if name == "forward" else "all MB"
+        table.add_column(f"memory\n{unit}", justify="right", no_wrap=True)
     for cell in cells:
         for i, row in enumerate(rows(found, cell)):
-            numbers = []
+            numbers: list[str] = []
             for name in which:
-                numbers.append(milliseconds(row.seconds.get(name)))
-                numbers.append(ratio(row.ratios.get(name)))
-            memory = [megabytes(_size(row, name)) for name in ends]
-            table.add_row(f"{cell['n']}" if i == 0 else "", row.label, *numbers, *memory)
+                # `over budget` and `too large` are as wide as a time and its ratio.
+                why = lacking(row.missing.get(name))
+                time, times = milliseconds(row.seconds.get(name)), ratio(row.ratios.get(name))
+                numbers += why.split() if why else (time, times)
+            start = [f"{cell['n']}" if i == 0 else "", short_label(row.label)]
+            memory = [megabytes(row.size(name)) for name in sized]
+            table.add_row(*start, *numbers, *memory)
         table.add_section()
     return table
-
-
-def _size(row: Row, which: str) -> int | None:
-    if which == "poses" and row.name == SDPA:
-        which = "backward"  # plain attention has no poses: it is the same pass
-    return row.memory.get(which)

@@ -1,4 +1,4 @@
-"""Times of all contestants on one case, taken in turns: a slow spell of the machine hits all."""
+"""Times of a contestant on one case, in turns with SDPA: a slow spell of the machine hits both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Any
 
 from .cases import Case
 
-LEAST, MOST = 3, 3.0  # turns that a contestant has even if slow; budgets after which it has none
+# A ratio near one needs more turns than one of a hundred.
+CLOSE = 8.0  # times SDPA's time, up to which a contestant has its budget and this many turns,
+LEAST, MOST = 5, 5.0  # however long they are, if they do not take so many budgets
+FAR = 0.25  # of its budget is what others have
 TURN = 0.002  # seconds: short calls are repeated within a turn, as caches are cold at its start
 Key = tuple[str, str]  # contestant and pass
 
@@ -31,11 +34,7 @@ class Cell:
         for key in dict.fromkeys([*self.times, *self.missing]):
             record: dict[str, Any] = {"contestant": key[0], "pass": key[1]}
             if times := self.times.get(key):
-                record |= {
-                    "minimum": _digits(min(times)),
-                    "median": _digits(median(times)),
-                    "repetitions": len(times),
-                }
+                record |= summary(times)
             elif key in self.missing:
                 record["missing"] = self.missing[key]
             else:
@@ -48,33 +47,52 @@ class Cell:
         return records
 
 
+def summary(times: list[float]) -> dict[str, Any]:
+    """What is told of the turns of a contestant."""
+    return {
+        "minimum": _digits(min(times)),
+        "median": _digits(median(times)),
+        "repetitions": len(times),
+    }
+
+
 def _digits(seconds: float) -> float:
     return float(f"{seconds:.5g}")
 
 
-def take_turns(
-    cell: Cell, calls: dict[Key, Callable[[], Any]], repeat: int, budget: float
-) -> Iterator[tuple[Key, float]]:
-    """Time every call `repeat` times, or until it has used its budget of seconds.
+@dataclass
+class Runner:
+    """A call, and the times of its turns so far."""
 
-    Yields after every turn whose it was and how much of all turns is done.
+    call: Callable[[], Any]
+    times: list[float]
+
+
+def take_turns(own: Runner, rival: Runner | None, repeat: int, budget: float) -> Iterator[float]:
+    """Time a call `repeat` times, or until it has used its budget of seconds.
+
+    Before each of its turns the rival has one. Yields before both how much of them is done.
     """
-    for key, call in calls.items():
-        first = _clock(call)
-        # So long a call is not made twice; that it was the first is lost in its length.
-        cell.times[key] = [first] if first > MOST * budget else []
-        yield key, 0.0
-    while turns := [key for key in calls if _share(cell.times[key], repeat, budget) < 1]:
-        for key in turns:
-            cell.times[key].append(_turn(calls[key]))
-            shares = [_share(times, repeat, budget) for times in cell.times.values()]
-            yield key, sum(shares) / len(shares)
+    first = _clock(own.call)
+    if first > budget:  # so long a call is not thrown away; that it was the first is lost in it
+        own.times.append(first)
+    close = rival is not None and first < CLOSE * min(rival.times, default=0.0)
+    share = _close_share if close else _far_share
+    while (done := share(own.times, repeat, budget)) < 1:
+        yield done
+        if rival is not None:
+            rival.times.append(_turn(rival.call))
+        own.times.append(_turn(own.call))
 
 
-def _share(times: list[float], repeat: int, budget: float) -> float:
+def _close_share(times: list[float], repeat: int, budget: float) -> float:
     """How much of its turns a contestant has had."""
     spent = sum(times) / budget
-    return min(max(len(times) / repeat, min(spent, len(times) / LEAST), spent / MOST), 1.0)
+    return max(len(times) / repeat, min(spent, len(times) / LEAST), spent / MOST)
+
+
+def _far_share(times: list[float], repeat: int, budget: float) -> float:
+    return max(len(times) / repeat, sum(times) / (FAR * budget))
 
 
 def _turn(call: Callable[[], Any]) -> float:
