@@ -277,6 +277,18 @@ def test_biases_of_pairs_are_for_all_heads() -> None:
     assert difference(model(poses, bias=bias), model(poses, bias=bias[:, None])) == 0
 
 
+def test_a_layer_may_choose_its_backend() -> None:
+    h, poses = torch.randn(2, 5, 8), la.SE3.random(2, 5)
+    found = []
+    for backend in ("reference", "tiled", "auto"):
+        torch.manual_seed(0)
+        found.append(la.LieAttention(la.SE3, 8, 2, backend=backend)(h, poses))
+    assert torch.equal(found[0], found[1])
+    torch.testing.assert_close(found[0], found[2])
+    with pytest.raises(ValueError, match="unknown backend 'warp'"):
+        la.LieAttention(la.SE3, 8, 2, backend="warp")
+
+
 def test_a_layers_mask_is_read_by_the_batch() -> None:
     # As many sets as queries, and one context for all: [B, Nk] must not be read as [Nq, Nk].
     layer, h, g = la.LieAttention(la.SE3, 32, 4), torch.randn(5, 5, 32), poses_of(la.SE3, 5, 5)

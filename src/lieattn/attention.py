@@ -12,6 +12,7 @@ from ._precision import at_least_float32, autocasting, island
 from .groups import Group, get_group
 from .ops import Request, attend_relations, content_logits, run_request
 from .ops._inputs import require_tensors
+from .ops.dispatch import require_backend
 from .relations import DeferredRelations, Relations, common_batch, require_neighbours, require_sets
 from .scores import Score
 
@@ -32,6 +33,7 @@ class LieAttention(nn.Module):
         chart_margin: pairs closer to the cut of the chart than this angle are not attended to; by
             default `group.chart_margin(chart)`.
         autocast: let the linear layers follow `torch.autocast`, see `LieTransformerConfig`.
+        backend: of `lie_attention`, for poses; relations that are given are summed by torch.
 
     >>> import torch, lieattn as la
     >>> layer = la.LieAttention(la.SE3, dim=32, heads=4)
@@ -53,8 +55,10 @@ class LieAttention(nn.Module):
         exclude_self: bool = True,
         chart_margin: float | None = None,
         autocast: bool = False,
+        backend: str = "auto",
     ) -> None:
         super().__init__()
+        require_backend(backend)
         group = get_group(group)
         if dim < 1 or heads < 1 or dim % heads:
             raise ValueError(
@@ -68,7 +72,7 @@ class LieAttention(nn.Module):
         self.group, self.dim, self.heads, self.chart = group, dim, heads, chart
         self.exclude_self = exclude_self
         self.chart_margin = group.chart_margin(chart) if chart_margin is None else chart_margin
-        self.autocast = autocast
+        self.autocast, self.backend = autocast, backend
         self.score = score
         self.value = nn.Linear(dim + group.chart_dim(chart), dim)
         self.query_key = nn.Linear(dim, 2 * dim) if content else None
@@ -129,7 +133,8 @@ class LieAttention(nn.Module):
         neighbours: Tensor | None,
     ) -> Tensor:
         if isinstance(rel, DeferredRelations):
-            mixed, coords = run_request(self.request(h, keys, rel, mask, bias, neighbours))
+            request = self.request(h, keys, rel, mask, bias, neighbours)
+            mixed, coords = run_request(request, self.backend)
             if rel.queries is not None:
                 real = rel.queries[..., None, :, None]
                 mixed, coords = (torch.where(real, x, 0) for x in (mixed, coords))

@@ -11,6 +11,7 @@ import runpy
 import signal
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,9 @@ def test_a_backend_that_refuses_everything_has_a_note_and_no_row(
 ) -> None:
     monkeypatch.setattr(measuring, "own_backends", lambda: ("reference", "warp"))
     console = Console(record=True, width=80, file=io.StringIO())
-    asked = Request(("SO2",), (4, 8), (2,), repeat=1, backward=False, memory=False, peers=False)
+    asked = Request(
+        ("SO2",), (4, 8), (2,), repeat=1, backward=False, memory=False, layer=False, peers=False
+    )
     run(asked, tmp_path, console)
     text = console.export_text()
     assert text.count("warp is left out: unknown backend") == 1
@@ -161,7 +164,9 @@ def test_short_calls_are_repeated_within_a_turn(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_would_take_too_long_or_too_much_is_said_in_the_table() -> None:
-    asked = Request(("SO2",), (32, 64), (2,), repeat=1, backward=False, memory=False, peers=False)
+    asked = Request(
+        ("SO2",), (32, 64), (2,), repeat=1, backward=False, memory=False, layer=False, peers=False
+    )
     bench = measuring.Bench(asked)
     bench.cells.append(timing.Cell(Case("SO2", 2, 32), times={("literal", "forward"): [6.0]}))
     literal, case, large = bench.contestants["literal"], Case("SO2", 2, 64), Case("SO2", 2, 1024)
@@ -304,6 +309,20 @@ def test_tables_fit_80_columns_and_pages_hold_them(found: dict[str, Any]) -> Non
             assert title in svg
 
 
+def test_the_layer_is_timed_beside_its_reference(found: dict[str, Any]) -> None:
+    layer = found["layer"]
+    assert (layer["batch"], layer["n"], layer["dim"], layer["heads"]) == (64, 7, 32, 4)
+    least = {(r["group"], r["backend"], r["pass"]): r["minimum"] for r in layer["records"]}
+    assert set(least) == set(product(("SE3", "SO3"), ("auto", "reference"), PASSES))
+    console = Console(record=True, width=80, file=io.StringIO())
+    print_tables(found, console)
+    page = markdown.render(document(found), folder=".")
+    expected = ratio(least["SO3", "auto", "poses"] / least["SO3", "reference", "poses"])
+    chosen = layer["chosen"]["SO3"]
+    assert re.search(rf"\nSO\(3\) {chosen} .* {re.escape(expected)}\n", console.export_text())
+    assert re.search(rf"\n\| SO\(3\) \| {chosen} \| .* \| {re.escape(expected)} \|\n", page)
+
+
 def test_large_numbers_fit_80_columns_too(found: dict[str, Any]) -> None:
     large = copy.deepcopy(found) | {"memory_method": "guessed"}
     for cell in large["cells"]:
@@ -357,7 +376,9 @@ def test_progress_tells_what_is_measured_and_what_is_done(
     terminal: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "SILENCE", 0.0)
-    asked = Request(("SO2",), (4, 8), (2,), repeat=1, backward=False, memory=False, peers=False)
+    asked = Request(
+        ("SO2",), (4, 8), (2,), repeat=1, backward=False, memory=False, layer=False, peers=False
+    )
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=terminal, width=80)
     progress.follow(measuring.Bench(asked).run(), 2, console)
@@ -430,6 +451,8 @@ def test_the_pages_say_what_the_published_numbers_say() -> None:
     assert published["complete"]
     assert tool["page"](published) == (docs / "README.md").read_text(encoding="utf-8")
     assert tool["with_table"](front, published) == front
+    for figure in document(published).figures():
+        assert (docs / "figures" / f"{figure.name}.svg").exists()
 
 
 # ---- the command -----------------------------------------------------------------------------
@@ -477,6 +500,7 @@ def test_the_command_says_in_a_line_what_is_wrong(tmp_path: Path) -> None:
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     sizes = ("--n", "8", "--n", "600", "--no-memory", "--no-peers", "--no-backward")
+    sizes += ("--no-layer",)
     command = [sys.executable, "-m", "lieattn.cli", "bench", "--quick", "--threads", "1", *sizes]
     process = subprocess.Popen(
         [*command, "--out", str(tmp_path)],

@@ -135,6 +135,9 @@ def bench(
     threads: Annotated[int | None, typer.Option(help="Of torch; its own choice.")] = None,
     backward: Annotated[bool, typer.Option(help="Time backward passes too.")] = True,
     memory: Annotated[bool, typer.Option(help="Measure peak memory.")] = True,
+    layer: Annotated[
+        bool, typer.Option(help="The layer at the paper's size, beside its reference backend.")
+    ] = True,
     peers: Annotated[bool, typer.Option(help="IPA and EGNN layers, if installed.")] = True,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: SE3, width 16, N 128 and 512.")
@@ -170,6 +173,7 @@ def bench(
             threads=threads,
             backward=backward,
             memory=memory,
+            layer=layer,
             peers=peers,
             quick=quick,
         )

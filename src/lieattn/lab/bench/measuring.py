@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import torch
 
 from ...groups import get_group
-from .cases import SHORT, Case, Contestant, Problem
+from . import layer
+from .cases import PASSES, SHORT, Case, Contestant, Problem
 from .contestants import SDPA, everybody, own_backends, refusal
 from .forecast import Forecast
 from .memory import Meter, measurable
@@ -19,6 +20,7 @@ from .request import Request
 from .timing import Cell, Key, Runner, take_turns
 
 TIMES_SHARE = 0.7  # of a case's progress; the rest is memory
+LAYER = 10.0  # of the layer of a group beside `_expected` of cases
 BUSY = 0.5  # processes that others keep running
 INSTALL = "pip install -c constraints.txt -e '.[bench]'"
 OVER_BUDGET, TOO_LARGE = "over budget", "too large"  # as tables say it, before a colon and more
@@ -40,6 +42,7 @@ class Bench:
 
     asked: Request
     cells: list[Cell] = field(default_factory=list)
+    layers: list[layer.LayerTimes] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -67,8 +70,14 @@ class Bench:
         before = torch.get_num_threads()
         torch.set_num_threads(self.asked.threads)
         plan = self.asked.plan()
-        whole, done = sum(map(_expected, plan)), 0.0
+        layers = self.asked.groups if self.asked.layer else ()
+        whole, done = sum(map(_expected, plan)) + LAYER * len(layers), 0.0
         try:
+            for group in layers:
+                self.layers.append(layer.start(group))
+                for text in self.layers[-1].measure(*self._layer_turns()):
+                    yield Event(f"{get_group(group)}, N {layer.CASE['n']}", done / whole, text)
+                done += LAYER
             with Meter(self.asked.threads) as meter:
                 for case in plan:
                     cell = Cell(case)
@@ -78,6 +87,10 @@ class Bench:
                     yield Event(f"{case}", done / whole, cell=cell)
         finally:
             torch.set_num_threads(before)
+
+    def _layer_turns(self) -> tuple[tuple[str, ...], int, float]:
+        passes = tuple(PASSES) if self.asked.backward else ("forward",)
+        return passes, self.asked.repeat, self.asked.budget
 
     def _case(self, cell: Cell, forecast: Forecast) -> Iterator[tuple[float, str]]:
         self.cells.append(cell)

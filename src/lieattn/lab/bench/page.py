@@ -14,6 +14,8 @@ from .results import (
     cell_title,
     ends,
     lacking,
+    layer_rows,
+    layer_title,
     megabytes,
     milliseconds,
     passes,
@@ -32,6 +34,10 @@ def document(found: dict[str, Any]) -> Section:
         Section(title, [_table(found, list(cells))])
         for title, cells in groupby(found["cells"], cell_title)
     ]
+    if found["layer"]["records"]:
+        parts.append(
+            Section("A layer at the paper's size", [_of_layer(found), _layer_table(found)])
+        )
     who = [f"- **{c['label']}**: {c['what']}." for c in found["contestants"]]
     if found["memory_method"]:
         who.append(f"- **MB**: {found['memory_method']}.")
@@ -104,6 +110,27 @@ def _table(found: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
                 time = why or milliseconds(row.seconds.get(name))
                 line += [time, ratio(row.ratios.get(name))]
             lines.append(line + [megabytes(row.size(name)) for name in memory])
+    return Table(header, lines)
+
+
+def _of_layer(found: dict[str, Any]) -> str:
+    return (
+        f"{layer_title(found)}: the layer with the backend that `auto` takes, in turns with itself "
+        "on the reference."
+    )
+
+
+def _layer_table(found: dict[str, Any]) -> Table:
+    which = passes(found)
+    header = ["", "backend"]
+    for name in which:
+        header += [f"{PASSES[name]}, ms", "over the reference"]
+    lines = []
+    for row in layer_rows(found):
+        line = [row.label, row.name]
+        for name in which:
+            line += [milliseconds(row.seconds.get(name)), ratio(row.ratios.get(name))]
+        lines.append(line)
     return Table(header, lines)
 
 

@@ -39,6 +39,7 @@ OPTIONS = {
     "threads": "--threads",
     "backward": "--backward",
     "memory": "--memory",
+    "layer": "--layer",
     "peers": "--peers",
 }
 UNKNOWN_MEMORY = 4.0  # GB taken for the limit where the system does not say what is free
@@ -62,6 +63,7 @@ class Request:
     threads: int = 1
     backward: bool = True
     memory: bool = True
+    layer: bool = True
     peers: bool = True
 
     def plan(self) -> list[Case]:

@@ -13,6 +13,7 @@ import torch
 
 from ... import __version__
 from ...groups import get_group
+from . import layer
 from .cases import PASSES
 from .contestants import SDPA
 from .measuring import OVER_BUDGET, TOO_LARGE, Bench
@@ -43,6 +44,12 @@ def gather(bench: Bench, complete: bool) -> dict[str, Any]:
             for c in bench.contestants.values()
             if c.name in seen
         ],
+        "layer": {
+            **layer.CASE,
+            "dim": layer.DIM,
+            "chosen": {each.group: each.chosen for each in bench.layers},
+            "records": [record for each in bench.layers for record in each.records()],
+        },
         "cells": [
             {
                 "group": cell.case.group,
@@ -108,6 +115,27 @@ def rows(found: dict[str, Any], cell: dict[str, Any]) -> Iterator[Row]:
             ratios = {which: seconds[which] / base[which] for which in seconds if which in base}
             memory, missing = (_by_pass(cell, name, key) for key in ("memory", "missing"))
             yield Row(name, contestant["label"], seconds, ratios, memory, missing)
+
+
+def layer_rows(found: dict[str, Any]) -> Iterator[Row]:
+    """The layer, a row a group; ratios are to itself on the reference."""
+    records, chosen = found["layer"]["records"], found["layer"]["chosen"]
+    for name in (name for name in found["settings"]["groups"] if name in chosen):
+        own, base = (
+            {
+                record["pass"]: record["minimum"]
+                for record in records
+                if (record["group"], record["backend"]) == (name, backend)
+            }
+            for backend in ("auto", layer.BASE)
+        )
+        ratios = {which: own[which] / base[which] for which in own}
+        yield Row(chosen[name], str(get_group(name)), own, ratios, {}, {})
+
+
+def layer_title(found: dict[str, Any]) -> str:
+    of = found["layer"]
+    return f"LieAttention, {of['batch']} sets of {of['n']}, d = {of['dim']}, H = {of['heads']}"
 
 
 def lacking(why: str | None) -> str | None:

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from .cases import SHORT, short_label
@@ -14,6 +14,8 @@ from .results import (
     cell_title,
     ends,
     lacking,
+    layer_rows,
+    layer_title,
     megabytes,
     milliseconds,
     passes,
@@ -27,6 +29,8 @@ def print_tables(found: dict[str, Any], console: Console) -> None:
     """A table for each group and head width, then what the dashes mean."""
     for title, cells in groupby(found["cells"], cell_title):
         console.print(_table(found, title, list(cells)))
+    if found["layer"]["records"]:
+        console.print(_layer_table(found))
     below = [*(f"- {line}" for line in skipped(found)), legend(found)]
     for text in ("", *below, ""):
         console.print(text, style="dim", highlight=False, markup=False)
@@ -40,6 +44,8 @@ def legend(found: dict[str, Any]) -> str:
             "backward: forward and backward pass, gradients of all inputs but poses; + poses: of "
             "poses too, over SDPA's backward. "
         )
+    if found["layer"]["records"]:
+        text += "LieAttention: x over the same layer on the reference backend. "
     if found["memory_method"]:
         text += "memory: what a call takes at its peak, in the first pass and in the last. "
     return (
@@ -50,20 +56,8 @@ def legend(found: dict[str, Any]) -> str:
 
 
 def _table(found: dict[str, Any], title: str, cells: list[dict[str, Any]]) -> Table:
-    table = Table(
-        title=f"\n{title}",
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        padding=0,
-        show_edge=False,
-    )
-    table.add_column("N", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
     which = passes(found)
-    for name in which:
-        table.add_column(f"{SHORT[name]}\nms", justify="right", no_wrap=True)
-        table.add_column("\nx", justify="right", no_wrap=True, style="bold")
+    table = _start(title, "N", "right", which)
     sized = ends(found)
     for name in sized:
         unit = "MB" if len(sized) == 1 else "fwd MB" if name == "forward" else "all MB"
@@ -80,4 +74,33 @@ def _table(found: dict[str, Any], title: str, cells: list[dict[str, Any]]) -> Ta
             memory = [megabytes(row.size(name)) for name in sized]
             table.add_row(*start, *numbers, *memory)
         table.add_section()
+    return table
+
+
+def _start(title: str, first: str, justify: JustifyMethod, which: list[str]) -> Table:
+    """A table without rows: what the first column says, who, a time and a ratio for each pass."""
+    table = Table(
+        title=f"\n{title}",
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        padding=0,
+        show_edge=False,
+    )
+    table.add_column(first, justify=justify, no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for name in which:
+        table.add_column(f"{SHORT[name]}\nms", justify="right", no_wrap=True)
+        table.add_column("\nx", justify="right", no_wrap=True, style="bold")
+    return table
+
+
+def _layer_table(found: dict[str, Any]) -> Table:
+    which = passes(found)
+    table = _start(layer_title(found), "", "left", which)
+    for row in layer_rows(found):
+        numbers: list[str] = []
+        for name in which:
+            numbers += milliseconds(row.seconds.get(name)), ratio(row.ratios.get(name))
+        table.add_row(row.label, row.name, *numbers)
     return table
