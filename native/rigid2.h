@@ -78,8 +78,8 @@ struct Rigid2 {
             s.dy = load(k + 3 * stride) - q[3];
             s.x = two(q[4], s.dx, q[6], s.dy);
             s.y = two(q[5], s.dx, q[7], s.dy);
-            // h cot h of half the angle, in powers of the square of the angle.
-            const float c[] = {1.0f,          -0.83333336989e-1f, -0.13888118746e-2f,
+            // h cot h of half the angle, in powers of the square of the angle (tools/fit_series.py).
+            const float c[] = {1.0f,          -0.83333369893e-1f, -0.13888118746e-2f,
                                -0.33130007729e-4f, -0.80312382277e-6f, -0.25714501044e-7f,
                                -0.11046821311e-12f, -0.40581441678e-10f};
             vf square = angle * angle;

@@ -71,7 +71,8 @@ struct Rigid3 {
         s.y = fma(q[0], y, fma(-q[2], c, fma(-q[3], x, fma(q[1], z, splat(q[5])))));
         s.z = fma(q[0], z, fma(-q[3], c, fma(-q[1], y, fma(q[2], x, splat(q[6])))));
         s.c = abs(dot);
-        // Angle over |v| times sqrt 2, 2 acos(c) sqrt(2 / (1 - c^2)), in powers of 1 - c.
+        // Angle over |v| times sqrt 2, 2 acos(c) sqrt(2 / (1 - c^2)), in powers of 1 - c: this and
+        // the next by tools/fit_series.py.
         const float ratio[] = {2.8284271f, 0.942814834f, 0.376934788f, 0.163985986f, 0.0570309615f,
                                0.0850201887f, -0.0949022091f, 0.144181218f, -0.0921832165f, 0.0315732348f};
         vf rest = 1.0f - s.c;

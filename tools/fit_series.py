@@ -1,22 +1,33 @@
-"""Fit the polynomials of `lieattn.groups._series` (Chebyshev interpolation at 60 digits).
+"""Fit the polynomials of `lieattn.groups._series` and of the kernel's headers in native/.
 
     python tools/fit_series.py
 
-Prints, for each function and dtype, the monomial coefficients (constant first) and the worst
-relative error of Horner's rule in that dtype over the whole interval.
+Prints the monomial coefficients of each (constant first) and the worst error of Horner's rule in
+their dtype over the whole interval, over the largest value there. Chebyshev interpolation at 60
+digits; tests/test_series.py holds both the package and the headers to what comes out here.
 """
 
+import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 import mpmath as mp
 import numpy as np
 
 mp.mp.dps = 60
+ROOT = Path(__file__).parents[1]
+Function = Callable[[mp.mpf], mp.mpf]
 
 
 def acos_ratio(y: mp.mpf) -> mp.mpf:
     """2 acos(c) / sqrt(1 - c^2) at c = 1 - y: rotation angle over |vector part|."""
     return mp.mpf(2) if y == 0 else 2 * mp.acos(1 - y) / mp.sqrt(y * (2 - y))
+
+
+def coordinate_ratio(y: mp.mpf) -> mp.mpf:
+    """The same for coordinates, which are sqrt(2) times the angle."""
+    return mp.sqrt(2) * acos_ratio(y)
 
 
 def jacobian_ratio(y: mp.mpf) -> mp.mpf:
@@ -34,17 +45,98 @@ def half_cot(z: mp.mpf) -> mp.mpf:
     return h * mp.cot(h)
 
 
-def fit(f: Callable[[mp.mpf], mp.mpf], end: mp.mpf, degree: int) -> list[float]:
-    """Coefficients of f on [0, end]; the constant term is f(0), met exactly."""
-    tail = [mp.cos((2 * i + 1) * mp.pi / (2 * degree)) for i in range(degree)]
-    nodes = [end * (1 + x) / 2 for x in tail]
-    matrix = mp.matrix([[node**j for j in range(degree)] for node in nodes])
-    rest = mp.lu_solve(matrix, mp.matrix([(f(node) - f(mp.mpf(0))) / node for node in nodes]))
-    return [float(f(mp.mpf(0)))] + [float(c) for c in rest]
+def power_of_two(x: mp.mpf) -> mp.mpf:
+    """2^x: what is left of an exponential when its exponent is taken out."""
+    return mp.mpf(2) ** x
 
 
-def worst_error(f: Callable, end: mp.mpf, coefficients: list[float], dtype: type) -> float:
-    grid = [end * (mp.mpf(i) / 997) ** 2 for i in range(998)]
+@dataclass(frozen=True)
+class Series:
+    """A polynomial of the package, for one dtype. Its constant is f(0), met exactly."""
+
+    function: Function
+    end: mp.mpf  # of an interval that begins at 0
+    degree: int
+    dtype: type
+    error: float  # that it does not exceed
+
+    def fit(self) -> list[float]:
+        nodes = _nodes(mp.mpf(0), self.end, self.degree)
+        start = self.function(mp.mpf(0))
+        rest = _interpolate(nodes, [(self.function(node) - start) / node for node in nodes])
+        return [float(start), *map(float, rest)]
+
+    def worst_error(self, coefficients: list[float]) -> float:
+        return worst_error(self.function, mp.mpf(0), self.end, coefficients, self.dtype)
+
+
+@dataclass(frozen=True)
+class Native:
+    """A polynomial of the kernel, in float32, where digits are spread evenly."""
+
+    file: str
+    array: str
+    function: Function
+    low: mp.mpf
+    high: mp.mpf
+    degree: int
+    error: float
+
+    def fit(self) -> list[float]:
+        nodes = _nodes(self.low, self.high, self.degree + 1)
+        found = _interpolate(nodes, [self.function(node) for node in nodes])
+        return [float(np.float32(float(c))) for c in found]
+
+    def read(self) -> list[float]:
+        """As they stand in the header."""
+        text = (ROOT / "native" / self.file).read_text(encoding="utf-8")
+        [found] = re.findall(rf"const float {self.array}\[\] = {{(.*?)}};", text, re.DOTALL)
+        return [float(np.float32(float(c.strip().removesuffix("f")))) for c in found.split(",")]
+
+    def worst_error(self, coefficients: list[float]) -> float:
+        return worst_error(self.function, self.low, self.high, coefficients, np.float32)
+
+
+PI2 = mp.pi**2
+PACKAGE = {
+    "_ACOS_RATIO": (
+        Series(acos_ratio, mp.mpf(1), 11, np.float32, 1e-7),
+        Series(acos_ratio, mp.mpf(1), 23, np.float64, 2e-16),
+    ),
+    "_JACOBIAN_RATIO": (
+        Series(jacobian_ratio, mp.mpf(1), 12, np.float32, 1e-7),
+        Series(jacobian_ratio, mp.mpf(1), 23, np.float64, 2e-16),
+    ),
+    "_HALF_COT": (
+        Series(half_cot, PI2, 8, np.float32, 1e-7),
+        Series(half_cot, PI2, 16, np.float64, 2e-16),
+    ),
+}
+NATIVE = (
+    Native("simd.h", "c", power_of_two, -mp.mpf(1) / 2, mp.mpf(1) / 2, 6, 7e-8),
+    # A little beyond pi^2, where a rounded angle may be.
+    Native("rigid2.h", "c", half_cot, mp.mpf(0), mp.mpf("9.8697"), 7, 9e-8),
+    Native("rigid3.h", "ratio", coordinate_ratio, mp.mpf(0), mp.mpf(1), 9, 1.1e-7),
+    Native("rigid3.h", "second", jacobian_ratio, mp.mpf(0), mp.mpf(1), 10, 1.3e-7),
+)
+
+
+def _nodes(low: mp.mpf, high: mp.mpf, count: int) -> list[mp.mpf]:
+    """Roots of Chebyshev's polynomial, moved to an interval."""
+    roots = [mp.cos((2 * i + 1) * mp.pi / (2 * count)) for i in range(count)]
+    return [low + (high - low) * (1 + x) / 2 for x in roots]
+
+
+def _interpolate(nodes: list[mp.mpf], values: list[mp.mpf]) -> list[mp.mpf]:
+    matrix = mp.matrix([[node**j for j in range(len(nodes))] for node in nodes])
+    return list(mp.lu_solve(matrix, mp.matrix(values)))
+
+
+def worst_error(
+    f: Function, low: mp.mpf, high: mp.mpf, coefficients: list[float], dtype: type
+) -> float:
+    """Of Horner's rule without fused operations, over the largest value of f."""
+    grid = [low + (high - low) * (mp.mpf(i) / 997) ** 2 for i in range(998)]
     z = np.array([float(g) for g in grid], dtype=dtype)
     value = np.zeros_like(z)
     for c in reversed(coefficients):
@@ -55,17 +147,17 @@ def worst_error(f: Callable, end: mp.mpf, coefficients: list[float], dtype: type
 
 
 def main() -> None:
-    functions = [
-        (acos_ratio, mp.mpf(1), (11, 23)),
-        (jacobian_ratio, mp.mpf(1), (12, 23)),
-        (half_cot, mp.pi**2, (8, 16)),
-    ]
-    for f, end, degrees in functions:
-        for dtype, degree in zip((np.float32, np.float64), degrees, strict=True):
-            coefficients = fit(f, end, degree)
-            error = worst_error(f, end, coefficients, dtype)
-            print(f"# {f.__name__}, {dtype.__name__}: degree {degree}, error {error:.1e}")
-            print("    " + "\n    ".join(f"{c!r}," for c in coefficients))
+    for name, pair in PACKAGE.items():
+        for series in pair:
+            found = series.fit()
+            kind = f"{series.dtype.__name__}, degree {series.degree}"
+            print(f"# {name}, {kind}, error {series.worst_error(found):.1e}")
+            print("    " + "\n    ".join(f"{c!r}," for c in found))
+    for each in NATIVE:
+        found = each.fit()
+        place = f"{each.array} of native/{each.file}, degree {each.degree}"
+        print(f"// {place}, error {each.worst_error(found):.1e}")
+        print("    " + "\n    ".join(f"{c:.9g}f," for c in found))
 
 
 if __name__ == "__main__":
