@@ -6,6 +6,7 @@ import torch
 import lieattn
 from algebras import GENERIC
 from lieattn import Group, matrix_group
+from native_cases import LIBRARIES, needs_kernel, use
 
 torch.set_num_threads(1)  # two workers share two cores
 
@@ -33,3 +34,16 @@ def dtype(request: pytest.FixtureRequest) -> torch.dtype:
 @pytest.fixture
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(20260214)
+
+
+@pytest.fixture
+def seeded() -> None:
+    """The same random numbers in every run."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture(params=list(LIBRARIES) or [pytest.param("none", marks=needs_kernel)])
+def build(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each build of the native kernel in its turn."""
+    use(monkeypatch, LIBRARIES[request.param])
+    return request.param
