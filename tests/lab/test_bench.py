@@ -404,6 +404,16 @@ def test_progress_fits_a_terminal_however_long_the_names() -> None:
         assert f"Aff(3), width 64, N 65536: {text}" in stream.getvalue()
 
 
+def test_a_file_is_told_before_a_long_call_whose_it_is() -> None:
+    events = [
+        measuring.Event("N 8", 0.1, f"{name}", seconds)
+        for name, seconds in (("a", 0.1), ("b", 60.0))
+    ]
+    stream = io.StringIO()
+    progress.follow(events, 1, Console(file=stream, width=80))
+    assert stream.getvalue() == "00:00:00  N 8: b, about 60 s\n"
+
+
 def test_numbers_are_short() -> None:
     times = (0.0312, 0.312, 3.12, 31.2, 312.4, 3124.0)
     assert " ".join(map(short, times)) == "0.031 0.312 3.12 31.2 312 3,120"

@@ -4,10 +4,10 @@ from functools import partial
 
 import pytest
 import torch
-from native_cases import Case, attend, on_threads
 from torch import Tensor
 
 import lieattn as la
+from native_cases import Case, attend, on_threads
 
 pytestmark = pytest.mark.usefixtures("seeded")
 

@@ -6,6 +6,10 @@ from dataclasses import replace
 
 import pytest
 import torch
+from torch import Tensor
+
+import lieattn as la
+from lieattn.ops import Request, _native_call, _native_fallback, dispatch, native
 from native_cases import (
     GROUPS,
     Case,
@@ -13,10 +17,6 @@ from native_cases import (
     needs_kernel,
     use,
 )
-from torch import Tensor
-
-import lieattn as la
-from lieattn.ops import Request, _native_call, _native_fallback, dispatch, native
 
 pytestmark = pytest.mark.usefixtures("seeded")
 

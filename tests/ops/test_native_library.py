@@ -1,9 +1,9 @@
 """Which library the native backend loads, and what it says without one."""
 
 import pytest
-from native_cases import LIBRARIES, needs_kernel
 
 from lieattn.ops import _native_library
+from native_cases import LIBRARIES, needs_kernel
 
 pytestmark = pytest.mark.usefixtures("seeded")
 

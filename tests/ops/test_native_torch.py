@@ -5,10 +5,10 @@ from functools import partial
 
 import pytest
 import torch
-from native_cases import Case, needs_kernel
 from torch import Tensor
 
 import lieattn as la
+from native_cases import Case, needs_kernel
 
 pytestmark = pytest.mark.usefixtures("seeded")
 

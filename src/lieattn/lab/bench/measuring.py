@@ -24,6 +24,7 @@ LAYER = 10.0  # of the layer of a group beside `_expected` of cases
 BUSY = 0.5  # processes that others keep running
 INSTALL = "pip install -c constraints.txt -e '.[bench]'"
 OVER_BUDGET, TOO_LARGE = "over budget", "too large"  # as tables say it, before a colon and more
+Step = tuple[float, str, float]  # share of a case, and what an event says
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Event:
     title: str  # of the case
     done: float  # of the whole run
     text: str = ""
+    seconds: float = 0.0  # that the next call is expected to take, where it is known
     cell: Cell | None = None  # that is finished
 
 
@@ -81,8 +83,9 @@ class Bench:
             with Meter(self.asked.threads) as meter:
                 for case in plan:
                     cell = Cell(case)
-                    for share, text in self._case(cell, Forecast(self.cells, meter)):
-                        yield Event(f"{case}", (done + share * _expected(case)) / whole, text)
+                    for share, text, seconds in self._case(cell, Forecast(self.cells, meter)):
+                        at = (done + share * _expected(case)) / whole
+                        yield Event(f"{case}", at, text, seconds)
                     done += _expected(case)
                     yield Event(f"{case}", done / whole, cell=cell)
         finally:
@@ -92,7 +95,7 @@ class Bench:
         passes = tuple(PASSES) if self.asked.backward else ("forward",)
         return passes, self.asked.repeat, self.asked.budget
 
-    def _case(self, cell: Cell, forecast: Forecast) -> Iterator[tuple[float, str]]:
+    def _case(self, cell: Cell, forecast: Forecast) -> Iterator[Step]:
         self.cells.append(cell)
         timed = [
             c for c in self.contestants.values() if not c.groups or cell.case.group in c.groups
@@ -100,11 +103,12 @@ class Bench:
         memory = self.asked.memory and self.measurable
         rivals: dict[str, Runner] = {}
         for i, contestant in enumerate(timed):
-            for share, text in self._contestant(cell, contestant, rivals, forecast):
-                yield (TIMES_SHARE if memory else 1) * (i + share) / len(timed), text
+            for share, text, seconds in self._contestant(cell, contestant, rivals, forecast):
+                yield (TIMES_SHARE if memory else 1) * (i + share) / len(timed), text, seconds
         keys = self._ends(cell) if memory else []
         for i, key in enumerate(keys):
-            yield TIMES_SHARE + (1 - TIMES_SHARE) * i / len(keys), f"memory of {self._said(*key)}"
+            share = TIMES_SHARE + (1 - TIMES_SHARE) * i / len(keys)
+            yield share, f"memory of {self._said(*key)}", min(cell.times[key])
             peak = forecast.meter.peak(key[0], cell.case, key[1])
             if isinstance(peak, int):
                 cell.memory[key] = peak
@@ -120,22 +124,23 @@ class Bench:
 
     def _contestant(
         self, cell: Cell, contestant: Contestant, rivals: dict[str, Runner], forecast: Forecast
-    ) -> Iterator[tuple[float, str]]:
+    ) -> Iterator[Step]:
         """All passes of a contestant, each in turns with SDPA's, who comes first."""
         case, asked = cell.case, self.asked
         passes = [which for which in asked.passes(case) if which in contestant.passes]
         for which in passes:
-            yield 0.0, f"can {self._said(contestant.name, which)}?"
+            yield 0.0, f"can {self._said(contestant.name, which)}?", 0.0
             self._ask(contestant, case, which)
         if self._refuses(contestant, case, passes):
             return
         problem: Problem | None = None
         for i, which in enumerate(passes):
-            yield i / len(passes), self._said(contestant.name, which)
-            key = (contestant.name, which)
+            said, key = self._said(contestant.name, which), (contestant.name, which)
+            yield i / len(passes), said, 0.0
             if why := self._why_not(contestant, case, which, forecast):
                 cell.missing[key] = why
                 continue
+            yield i / len(passes), said, forecast.seconds(contestant, case, which)
             problem = problem or contestant.build(case)
             own = Runner(problem.call(which), cell.times.setdefault(key, []))
             if contestant.name == SDPA:  # the rest of its turns are with the others
@@ -146,7 +151,7 @@ class Bench:
                 turns = take_turns(own, rival, asked.repeat_of(case), asked.budget)
             gc.collect()
             for share in turns:
-                yield (i + share) / len(passes), self._said(contestant.name, which)
+                yield (i + share) / len(passes), said, 0.0
 
     def _said(self, name: str, which: str) -> str:
         return f"{self.contestants[name].short}, {SHORT[which]}"

@@ -56,6 +56,8 @@ def _plain(events: Iterable[Event], cases: int, console: Console) -> None:
         if event.cell is not None:
             finished += 1
             text = f"{_line(event.cell, finished, cases)}, {time_left(now - started, event.done)}"
+        elif event.seconds > SILENCE / 2:
+            text = f"{text}, about {event.seconds:.0f} s"
         elif now - told < SILENCE or text == shown:
             continue
         told, shown = now, text
