@@ -246,6 +246,14 @@ def test_memory_is_that_of_the_tensors_a_call_makes() -> None:
         assert isinstance(meter.peak("sdpa", Case("SO2", 2, 4), "forward"), int)  # still serves
 
 
+def test_memory_of_plain_attention_is_measured_once_a_size() -> None:
+    bench, key = measuring.Bench(TINY), ("sdpa", "forward")
+    bench.cells.append(timing.Cell(Case("SE3", 2, 8), memory={key: 7, ("tiled", "forward"): 9}))
+    assert bench._plain_peak(timing.Cell(Case("SO3", 2, 8)), key) == 7
+    assert bench._plain_peak(timing.Cell(Case("SO3", 2, 4)), key) is None
+    assert bench._plain_peak(timing.Cell(Case("SO3", 2, 8)), ("tiled", "forward")) is None
+
+
 @linux
 def test_what_was_freed_before_a_call_is_not_counted() -> None:
     code = (

@@ -72,7 +72,9 @@ def _draw(found: dict[str, Any], caption: str, unit: str, number: Any) -> bytes:
     sizes = sorted({n for n, _ in points})
     listed = {n for panel in panels.values() for n in panel}
     labels = {c["name"]: c["label"] for c in found["contestants"] if c["name"] in listed}
-    columns = min(len(panels), COLUMNS)
+    groups = len({cell["group"] for cell in found["cells"]})
+    # As many that widths begin a row of their own, if there are.
+    columns = next((c for c in range(COLUMNS, 1, -1) if groups % c == 0), min(groups, COLUMNS))
     rows_ = -(-len(panels) // columns)
     single = len(sizes) == 1
     with style():
@@ -85,22 +87,10 @@ def _draw(found: dict[str, Any], caption: str, unit: str, number: Any) -> bytes:
         first = axes[0, 0]
         _scale(first.xaxis if single else first.yaxis, [value for _, value in points])
         if single:
-            first.margins(y=0.15)
-            first.set_yticks(range(len(labels)), list(labels.values())[::-1])
-            low, high = first.get_xlim()
-            first.set_xlim(low, high * (high / low) ** 0.3)  # room for the last number
             caption = f"{caption}, N = {sizes[0]}"
+            _label_dots(first, labels)
         else:
-            first.set_xscale("log")
-            first.margins(x=0.12)
-            first.xaxis.set_major_locator(FixedLocator(sizes))
-            first.xaxis.set_minor_locator(NullLocator())
-            first.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:.0f}"))
-            for line in axes:
-                line[0].set_ylabel(unit)
-            handles = [_handle(name, label) for name, label in labels.items()]
-            across = min(len(handles), 2 if figure.get_figwidth() < 9 else 4)
-            figure.legend(handles=handles, loc="outside lower center", ncols=across)
+            _label_lines(figure, axes, sizes, unit, labels)
         for axis in axes.flat[len(panels) :]:
             axis.remove()
         for axis in axes.flat[max(len(panels) - columns, 0) : len(panels)]:  # the lowest there are
@@ -140,6 +130,29 @@ def _dots(axis: Any, panel: Panel, labels: dict[str, str]) -> None:
         axis.annotate(short(value, 2), (value, heights[name]), **place)
     axis.grid(color=GRID)
     axis.set_axisbelow(True)
+
+
+def _label_lines(
+    figure: Any, axes: Any, sizes: list[int], unit: str, labels: dict[str, str]
+) -> None:
+    first = axes[0, 0]  # which shares its axes with all
+    first.set_xscale("log")
+    first.margins(x=0.12)
+    first.xaxis.set_major_locator(FixedLocator(sizes))
+    first.xaxis.set_minor_locator(NullLocator())
+    first.xaxis.set_major_formatter(FuncFormatter(lambda n, _: f"{n:.0f}"))
+    for line in axes:
+        line[0].set_ylabel(unit)
+    handles = [_handle(name, label) for name, label in labels.items()]
+    across = min(len(handles), 2 if figure.get_figwidth() < 9 else 4)
+    figure.legend(handles=handles, loc="outside lower center", ncols=across)
+
+
+def _label_dots(first: Any, labels: dict[str, str]) -> None:
+    first.margins(y=0.15)
+    first.set_yticks(range(len(labels)), list(labels.values())[::-1])
+    low, high = first.get_xlim()
+    first.set_xlim(low, high * (high / low) ** 0.3)  # room for the last number
 
 
 def _scale(axis: Any, values: list[float]) -> None:
