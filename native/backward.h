@@ -10,13 +10,16 @@ namespace lieattn {
 template <class G, bool POSES>
 class Backward {
    public:
-    Backward(const LieattnProblem& p, Packed<G>& packed, const LieattnGradients& g)
+    Backward(const LieattnProblem& p, Packed<G>& packed, const LieattnGradients& g,
+             const Boxes<G>* boxes = nullptr, const Sorted<G>* sorted = nullptr)
         : p_(p),
           packed_(packed),
-          terms_(p),
+          boxes_(boxes),
+          terms_(pair_terms(p, sorted)),
           g_(g),
           limits_(p.margin),
-          rows_(query_tile(p)),
+          tile_(boxes ? PRUNED_TILE : KEY_TILE),
+          rows_(boxes ? boxes->rows() : query_tile(p)),
           columns_(padded(p.width, LANES)),
           inner_(p.batch * p.heads * p.queries) {
         for (int64_t c = 0; c < p.batch * p.heads * p.queries; c++) {
@@ -30,12 +33,12 @@ class Backward {
 
     // Which thread does what is fixed, so that sums do not depend on who was faster.
     void run(int64_t threads) {
-        const int64_t blocks = (p_.keys + KEY_TILE - 1) / KEY_TILE;
+        const int64_t blocks = (p_.keys + tile_ - 1) / tile_;
         std::vector<std::unique_ptr<Scratch>> scratch(threads);
         for (auto& s : scratch) s.reset(new Scratch(*this));
         parallel(threads, threads, [&](int64_t thread, int64_t) {
             for (int64_t item = thread; item < p_.batch * blocks; item += threads)
-                block(*scratch[thread], thread, item / blocks, item % blocks * KEY_TILE);
+                block(*scratch[thread], thread, item / blocks, item % blocks * tile_);
         });
         finish_weights(scratch);
         for (auto& s : scratch) {
@@ -64,6 +67,7 @@ class Backward {
             memset(totals, 0, b.p_.batch * b.p_.heads * b.p_.queries * SUMS * sizeof(float));
             if (POSES)
                 memset(queries, 0, b.p_.batch * b.p_.queries * G::QUERY_GRAD * sizeof(float));
+            for (int64_t h = 0; h < b.p_.heads; h++) heads.push_back(h);
         }
         Buffer p;           // [H, rows, KEY_TILE] products of gradients and values, then weights
         Buffer transposed;  // [H, width, KEY_TILE] values
@@ -74,25 +78,38 @@ class Backward {
         Buffer queries;     // [B, Nq, QUERY_GRAD]
         Buffer keys;        // [KEY_GRAD, KEY_TILE], of some queries
         Buffer keys_total;  // of all: sums of sums round less
+        std::vector<int64_t> heads;  // that looked at the tile
     };
 
     void block(Scratch& s, int64_t thread, int64_t b, int64_t start) {
-        const int64_t n = p_.keys - start < KEY_TILE ? p_.keys - start : KEY_TILE;
+        const int64_t n = p_.keys - start < tile_ ? p_.keys - start : tile_;
         const int64_t lanes = padded(n, LANES);
         transpose(s, b, start, n);
         memset(s.mixed, 0, p_.heads * KEY_TILE * columns_ * sizeof(float));
         if (POSES) memset(s.keys_total, 0, G::KEY_GRAD * KEY_TILE * sizeof(float));
         for (int64_t first = 0; first < p_.queries; first += rows_) {
+            if (G::K == 2 && boxes_ && !seen(s, b, first, start)) continue;
             const int64_t rows = p_.queries - first < rows_ ? p_.queries - first : rows_;
             products(s, b, first, rows, lanes);
-            if (POSES) memset(s.keys, 0, G::KEY_GRAD * KEY_TILE * sizeof(float));
+            for (int d = 0; POSES && d < G::KEY_GRAD; d++)
+                memset(s.keys + d * KEY_TILE, 0, lanes * sizeof(float));
             for (int64_t r = 0; r < rows; r++) row(s, thread, b, first + r, r, start, lanes);
-            if (POSES)
-                for (int64_t c = 0; c < G::KEY_GRAD * KEY_TILE; c += LANES)
+            for (int d = 0; POSES && d < G::KEY_GRAD; d++)
+                for (int64_t c = d * KEY_TILE; c < d * KEY_TILE + lanes; c += LANES)
                     store(s.keys_total + c, load(s.keys_total + c) + load(s.keys + c));
             mix(s, b, first, rows, n);
         }
         finish(s, b, start, n);
+    }
+
+    // Heads whose forward pass took the tile; whether there are any.
+    bool seen(Scratch& s, int64_t b, int64_t first, int64_t start) const {
+        const float distance = boxes_->distance(b, first, start / tile_);
+        s.heads.clear();
+        for (int64_t h = 0; h < p_.heads && distance < INFINITE; h++)
+            if (distance <= g_.normaliser[3 * ((b * p_.heads + h) * p_.queries + first) + 2])
+                s.heads.push_back(h);
+        return !s.heads.empty();
     }
 
     void transpose(Scratch& s, int64_t b, int64_t start, int64_t n) {
@@ -113,7 +130,7 @@ class Backward {
 
     // Gradients of the outputs times the values, [H, rows, KEY_TILE].
     void products(Scratch& s, int64_t b, int64_t first, int64_t rows, int64_t lanes) {
-        for (int64_t h = 0; h < p_.heads; h++) {
+        for (const int64_t h : s.heads) {
             float* p = s.p + h * rows_ * KEY_TILE;
             for (int64_t r = 0; r < rows; r++) memset(p + r * KEY_TILE, 0, lanes * sizeof(float));
             int64_t r = 0;
@@ -153,14 +170,14 @@ class Backward {
                 allowed[i - start - v] = -INFINITE;
             for (int d = 0; d < G::D; d++) gw[d] = vf{};
             for (int m = 0; m < G::K; m++) pull[m] = vf{};
-            for (int64_t h = 0; h < p_.heads; h++) {
+            for (const int64_t h : s.heads) {
                 const float* weights = packed_.weights(h);
                 const int64_t cell = (b * p_.heads + h) * p_.queries + i;
                 const float *c = g_.coords + cell * G::D, *gc = g_.coords_grad + cell * G::D;
                 vf logits = allowed;
                 for (int m = 0; m < G::K; m++) logits = fma(norms[m], -weights[m], logits);
                 if (extra) logits = terms_.apply(logits, b, h, i, start + v);
-                vf a = exp(logits - g_.normaliser[2 * cell]) * g_.normaliser[2 * cell + 1];
+                vf a = exp(logits - g_.normaliser[3 * cell]) * g_.normaliser[3 * cell + 1];
                 float* p = s.p + (h * rows_ + r) * KEY_TILE + v;
                 vf along = load(p) - inner_[cell];
                 for (int d = 0; d < G::D; d++) along = fma(w[d] - c[d], gc[d], along);
@@ -185,7 +202,7 @@ class Backward {
                 gw[d] = fma(-2.0f * pull[G::BLOCK[d]], w[d], gw[d]);
             G::backward(q, k, packed_.stride(), state, gw, gq, s.keys + v, KEY_TILE);
         }
-        for (int64_t h = 0; h < p_.heads; h++) {
+        for (const int64_t h : s.heads) {
             float* to = s.totals + ((b * p_.heads + h) * p_.queries + i) * SUMS;
             for (int m = 0; m < SUMS; m++) to[m] += sum(load(s.sums + (h * SUMS + m) * LANES));
         }
@@ -197,7 +214,7 @@ class Backward {
 
     // Values' gradients: weights, transposed, times gradients of the outputs.
     void mix(Scratch& s, int64_t b, int64_t first, int64_t rows, int64_t n) {
-        for (int64_t h = 0; h < p_.heads; h++) {
+        for (const int64_t h : s.heads) {
             const float* grad = out_grad(b, h, first);
             if (columns_ != p_.width) {
                 for (int64_t r = 0; r < rows; r++) {
@@ -241,10 +258,11 @@ class Backward {
 
     const LieattnProblem& p_;
     Packed<G>& packed_;
+    const Boxes<G>* const boxes_;
     const PairTerms terms_;
     const LieattnGradients& g_;
     const typename G::Limits limits_;
-    const int64_t rows_, columns_;
+    const int64_t tile_, rows_, columns_;
     Buffer inner_;  // [B, H, Nq], of mixed values with their gradients
 };
 

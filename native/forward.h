@@ -1,11 +1,15 @@
 // sum_j a_ij v_j, sum_j a_ij w_ij and the normaliser of the weights, tile by tile.
+//
+// The normaliser of a row is its largest logit, 1 / sum of weights, and how far it looked: keys in
+// tiles farther away than the root of that were left out.
 #pragma once
 
-#include "inputs.h"
+#include "pruning.h"
 
 namespace lieattn {
 
 constexpr int64_t KEY_TILE = 256;
+constexpr float SMALLEST_TOTAL = 1e-21f;    // of weights without a maximum
 constexpr int64_t WEIGHTS_BYTES = 1 << 18;  // of the weights of a tile: they stay in the cache
 
 inline int64_t query_tile(const LieattnProblem& p) {
@@ -18,26 +22,32 @@ inline int64_t query_tile(const LieattnProblem& p) {
 template <class G>
 class Forward {
    public:
+    // `boxes` are given where tiles may be left out, and queries and keys are `sorted` then.
     Forward(const LieattnProblem& p, Packed<G>& packed, float* out, float* coords,
-            float* normaliser)
+            float* normaliser, const Boxes<G>* boxes = nullptr, const Sorted<G>* sorted = nullptr)
         : p_(p),
           packed_(packed),
-          terms_(p),
+          boxes_(boxes),
+          terms_(pair_terms(p, sorted)),
           limits_(p.margin),
           out_(out),
           coords_(coords),
           normaliser_(normaliser),
           careful_(p.bias || packed.negative_weights() || p.keys <= LANES),
-          rows_(query_tile(p)),
+          rows_(boxes ? boxes->rows() : query_tile(p)),
           columns_(padded(p.width, LANES)) {}
 
-    void run(int64_t threads) {
+    // How many pairs, times heads, were left out.
+    int64_t run(int64_t threads) {
         const int64_t blocks = (p_.queries + rows_ - 1) / rows_;
         std::vector<std::unique_ptr<Scratch>> scratch(threads);
         for (auto& s : scratch) s.reset(new Scratch(*this));
         parallel(p_.batch * blocks, threads, [&](int64_t item, int64_t thread) {
             block(*scratch[thread], item / blocks, item % blocks * rows_);
         });
+        int64_t pruned = 0;
+        for (auto& s : scratch) pruned += s->pruned;
+        return pruned;
     }
 
    private:
@@ -52,7 +62,8 @@ class Forward {
               values(f.columns_ == f.p_.width ? 0 : KEY_TILE * f.columns_),
               w(G::D * KEY_TILE),
               norms(G::K * KEY_TILE),
-              logits(KEY_TILE) {}
+              logits(KEY_TILE),
+              reach(f.p_.heads) {}
         Buffer p;       // [H, rows, KEY_TILE] weights of the tile, not yet normalised
         Buffer mixed;   // [H, rows, columns]
         Buffer pooled;  // [H, rows, D, LANES]
@@ -61,6 +72,10 @@ class Forward {
         Buffer scale;   // [H, rows] what a larger one makes of earlier sums
         Buffer values;  // [KEY_TILE, columns] values filled up with zeros
         Buffer w, norms, logits;
+        Buffer reach;                  // [H] squared, how far the block looks
+        std::vector<int64_t> heads;    // that look at the tile
+        Walk walk;
+        int64_t left = 0, pruned = 0;  // pairs, times heads: of this block, of all
     };
 
     // Logits are not above zero unless there is a bias or a negative weight, and mostly not far
@@ -85,12 +100,56 @@ class Forward {
         // Rows past the last query have no weights.
         if (rows < rows_) memset(s.p, 0, cells * KEY_TILE * sizeof(float));
         for (int64_t c = 0; c < cells; c++) s.top[c] = CAREFUL ? -INFINITE : 0;
-        for (int64_t start = 0; start < p_.keys; start += KEY_TILE) {
-            const int64_t n = p_.keys - start < KEY_TILE ? p_.keys - start : KEY_TILE;
-            for (int64_t r = 0; r < rows; r++) row<CAREFUL>(s, b, first + r, r, start, n);
-            mix<CAREFUL>(s, b, rows, start, n);
+        s.heads.resize(p_.heads);
+        for (int64_t h = 0; h < p_.heads; h++) s.heads[h] = h, s.reach[h] = INFINITE;
+        if (G::K == 2 && boxes_) {
+            walk<CAREFUL>(s, b, first, rows);
+        } else {
+            for (int64_t start = 0; start < p_.keys; start += KEY_TILE)
+                tile<CAREFUL>(s, b, first, rows, start, KEY_TILE);
         }
         return finish<CAREFUL>(s, b, first, rows);
+    }
+
+    // How many pairs it has, times heads.
+    template <bool CAREFUL>
+    int64_t tile(Scratch& s, int64_t b, int64_t first, int64_t rows, int64_t start, int64_t size) {
+        const int64_t n = p_.keys - start < size ? p_.keys - start : size;
+        for (int64_t r = 0; r < rows; r++) row<CAREFUL>(s, b, first + r, r, start, n);
+        mix<CAREFUL>(s, b, rows, start, n);
+        return (int64_t)s.heads.size() * rows * n;
+    }
+
+    // Tiles from the nearest on, until what is left weighs too little for all rows of a head.
+    template <bool CAREFUL>
+    void walk(Scratch& s, int64_t b, int64_t first, int64_t rows) {
+        Walk& walk = s.walk;
+        walk.plan(*boxes_, p_, b, first);
+        s.left = p_.heads * rows * p_.keys;
+        for (int64_t k = 0; k < walk.size() && !s.heads.empty(); k++) {
+            s.left -= tile<CAREFUL>(s, b, first, rows, walk.start(k), PRUNED_TILE);
+            if (!walk.may_end(k + 1)) continue;
+            auto ended = [&](int64_t h) {
+                const double rest = walk.rest(packed_.weights(h), h, k + 1);
+                if (!outweighed<CAREFUL>(s, h, rows, rest)) return false;
+                s.reach[h] = walk.distance(k);
+                return true;
+            };
+            s.heads.erase(std::remove_if(s.heads.begin(), s.heads.end(), ended), s.heads.end());
+        }
+    }
+
+    // Whether the logarithm `rest` of what is left is below the share of it that may be left out.
+    template <bool CAREFUL>
+    bool outweighed(Scratch& s, int64_t h, int64_t rows, double rest) {
+        const double enough = rest - std::log(p_.prune) + ROUNDING;
+        for (int64_t cell = h * rows_; cell < h * rows_ + rows; cell++) {
+            const float total = sum(load(s.total + cell * LANES));
+            // Sums below are done again, see `finish`, or are rounded up, see `pool`.
+            if (!CAREFUL && !(total > SMALLEST_TOTAL)) return false;
+            if (!(s.top[cell] + std::log(total) >= enough)) return false;
+        }
+        return true;
     }
 
     // The weights of one query on a tile of keys, and the coordinates they pool.
@@ -107,7 +166,7 @@ class Forward {
         for (int64_t v = n; v < lanes; v++) s.norms[v] = NAN;
         if (diagonal) s.norms[i - start] = NAN;
         const bool clean = !terms_.some() && packed_.all_allowed(b);
-        for (int64_t h = 0; h < p_.heads; h++) {
+        for (const int64_t h : s.heads) {
             const int64_t cell = h * rows_ + r;
             if (!CAREFUL && clean) {
                 pool<true>(s, cell, packed_.weights(h), lanes);
@@ -239,7 +298,7 @@ class Forward {
 
     template <bool CAREFUL>
     void mix(Scratch& s, int64_t b, int64_t rows, int64_t start, int64_t n) {
-        for (int64_t h = 0; h < p_.heads; h++) {
+        for (const int64_t h : s.heads) {
             const float* values = p_.values + ((b * p_.heads + h) * p_.keys + start) * p_.width;
             if (columns_ != p_.width) {
                 for (int64_t j = 0; j < n; j++) {
@@ -269,22 +328,25 @@ class Forward {
                 const int64_t cell = h * rows_ + r;
                 const int64_t to = (b * p_.heads + h) * p_.queries + first + r;
                 const float total = sum(load(s.total + cell * LANES));
-                if (!CAREFUL && !(total > 1e-21f)) return false;
+                if (!CAREFUL && !(total > SMALLEST_TOTAL)) return false;
                 const float share = total > 0 ? 1 / total : 0;
                 // Two numbers: one logarithm would round to a hundredth where logits are -1e5.
-                normaliser_[2 * to] = total > 0 ? s.top[cell] : 0;
-                normaliser_[2 * to + 1] = share;
+                normaliser_[3 * to] = total > 0 ? s.top[cell] : 0;
+                normaliser_[3 * to + 1] = share;
+                normaliser_[3 * to + 2] = s.reach[h];
                 const float* mixed = s.mixed + cell * columns_;
                 for (int64_t c = 0; c < p_.width; c++) out_[to * p_.width + c] = share * mixed[c];
                 const float* pooled = s.pooled + cell * G::D * LANES;
                 for (int d = 0; d < G::D; d++)
                     coords_[to * G::D + d] = share * sum(load(pooled + d * LANES));
             }
+        s.pruned += s.left;
         return true;
     }
 
     const LieattnProblem& p_;
     Packed<G>& packed_;
+    const Boxes<G>* const boxes_;
     const PairTerms terms_;
     const typename G::Limits limits_;
     float *out_, *coords_, *normaliser_;

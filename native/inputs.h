@@ -76,7 +76,10 @@ class Packed {
 // Masks of pairs and biases, which change logits one by one.
 class PairTerms {
    public:
-    explicit PairTerms(const LieattnProblem& p) : p_(p) {
+    // Masks are read through the order of queries and keys, [B, N], where they were sorted.
+    explicit PairTerms(const LieattnProblem& p, const int64_t* queries = nullptr,
+                       const int64_t* keys = nullptr)
+        : p_(p), queries_(queries), keys_(keys) {
         masked_ = p.mask && (p.mask_strides[1] || p.mask_strides[2]);
     }
 
@@ -91,9 +94,12 @@ class PairTerms {
         }
         if (masked_) {
             const int64_t* s = p_.mask_strides;
-            const uint8_t* mask = p_.mask + b * s[0] + h * s[1] + i * s[2] + j * s[3];
+            if (queries_) i = queries_[b * p_.queries + i];
+            const uint8_t* mask = p_.mask + b * s[0] + h * s[1] + i * s[2];
             uint8_t bytes[LANES] = {};
-            if (s[3] == 1)
+            if (keys_)
+                for (int64_t l = 0; l < n; l++) bytes[l] = mask[keys_[b * p_.keys + j + l] * s[3]];
+            else if (mask += j * s[3], s[3] == 1)
                 memcpy(bytes, mask, n);
             else
                 for (int64_t l = 0; l < n; l++) bytes[l] = mask[l * s[3]];
@@ -123,6 +129,7 @@ class PairTerms {
     }
 
     const LieattnProblem& p_;
+    const int64_t *queries_, *keys_;
     bool masked_;
 };
 

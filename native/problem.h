@@ -11,6 +11,8 @@ struct LieattnProblem {
     int64_t exclude_self;
     int64_t threads;
     double margin;  // pairs closer to the cut are left out
+    double prune;   // share of a row's weights that may be left out, see `pruning.h`
+    int64_t pruned; // set by the forward pass: pairs, times heads, that were left out
     const float* q_poses;  // [B, Nq, m, m]
     const float* k_poses;  // [B, Nk, m, m]
     const float* values;   // [B, H, Nk, dv]
@@ -24,7 +26,7 @@ struct LieattnProblem {
 struct LieattnGradients {
     const float* out;         // [B, H, Nq, dv], of the forward pass
     const float* coords;      // [B, H, Nq, D]
-    const float* normaliser;  // [B, H, Nq, 2], largest logit and 1 / sum of weights
+    const float* normaliser;  // [B, H, Nq, 3], see `forward.h`
     const float* out_grad;    // [B, H, Nq, dv]
     const float* coords_grad; // [B, H, Nq, D]
     float* values_grad;       // [B, H, Nk, dv]

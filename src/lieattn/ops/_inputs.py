@@ -25,6 +25,7 @@ def require_request(request: Request) -> None:
         require_neighbours(request.neighbours, q.shape[-3], k.shape[-3])
         columns = request.neighbours.shape[-1]
     require_values(values, q, k)
+    require_prune(request.prune)
     if isinstance(request.weights, Tensor):
         require_weights(request.weights, values.shape[-3], group, request.chart)
     for name, x in (("mask", request.mask), ("bias", request.bias)):
@@ -65,6 +66,17 @@ def require_weights(weights: Tensor, heads: int, group: Group, chart: str) -> No
         raise ValueError(
             f"weights must have shape [{heads}, {len(blocks)}] (heads of the values, blocks of "
             f"{group} in the {chart} chart: {names}), got {list(weights.shape)}."
+        )
+
+
+def require_prune(prune: float) -> None:
+    """A share of the weights of a query."""
+    if isinstance(prune, bool) or not isinstance(prune, int | float):
+        raise TypeError(f"prune must be a number, got {type(prune).__name__} {prune!r}.")
+    if not 0 <= prune < 1:
+        raise ValueError(
+            f"prune is the share of a query's weights that may be left out, from 0 (nothing) to "
+            f"below 1, got {prune}. 1e-3 is a good start."
         )
 
 

@@ -37,6 +37,7 @@ class Call:
         bias: Tensor | None,
         exclude_self: bool,
         margin: float,
+        prune: float = 0.0,
     ) -> None:
         B, H, Nk, dv = values.shape
         Nq = q_poses.shape[1]
@@ -52,6 +53,7 @@ class Call:
             *(B, H, Nq, Nk, dv, CODES[group], exclude_self),
             torch.get_num_threads(),
             margin,
+            *(prune, 0),
             *(x.data_ptr() for x in self.tensors),
             None if self.mask is None else self.mask.data_ptr(),
             (c_int64 * 4)(*pair_strides(self.mask, self.pairs)),

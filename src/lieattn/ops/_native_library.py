@@ -26,6 +26,8 @@ class Problem(ctypes.Structure):
         *((name, c_int64) for name in ("batch", "heads", "queries", "keys", "width")),
         *((name, c_int64) for name in ("group", "exclude_self", "threads")),
         ("margin", c_double),
+        ("prune", c_double),
+        ("pruned", c_int64),
         *((name, c_void_p) for name in ("q_poses", "k_poses", "values", "weights")),
         ("mask", c_void_p),
         ("mask_strides", c_int64 * 4),

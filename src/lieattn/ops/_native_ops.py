@@ -23,6 +23,7 @@ def native_forward(
     bias: Tensor | None,
     exclude_self: bool,
     margin: float,
+    prune: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Sums of values and coordinates, and what normalised their weights.
 
@@ -33,13 +34,13 @@ def native_forward(
         values: `[B, H, Nk, dv]`.
         weights: `[H, K]`.
         mask, bias: four dimensions that broadcast to `[B, H, Nq, Nk]`.
-        exclude_self, margin: as for `lie_attention`.
+        exclude_self, margin, prune: as for `lie_attention`.
     Returns:
-        `[B, H, Nq, dv]`, `[B, H, Nq, C]` and `[B, H, Nq, 2]`: the largest logit, and one over the
-        sum of weights.
+        `[B, H, Nq, dv]`, `[B, H, Nq, C]` and `[B, H, Nq, 3]`: the largest logit, one over the sum
+        of weights, and the squared distance from which on keys were left out.
     """
     results = _shapes(group, q_poses, k_poses, values)
-    call = Call(group, q_poses, k_poses, values, weights, mask, bias, exclude_self, margin)
+    call = Call(group, q_poses, k_poses, values, weights, mask, bias, exclude_self, margin, prune)
     out, coords, normaliser = results
     if call.empty:
         return out.zero_(), coords.zero_(), normaliser.zero_()
@@ -59,7 +60,7 @@ def _shapes(
     return (
         values.new_empty((B, H, Nq, dv)),
         values.new_empty((B, H, Nq, DIMS[group])),
-        values.new_empty((B, H, Nq, 2)),
+        values.new_empty((B, H, Nq, 3)),
     )
 
 
@@ -82,6 +83,7 @@ def native_backward(
     need_q: bool,
     need_k: bool,
     need_bias: bool,
+    prune: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Gradients of query poses, key poses, values, weights and bias; empty where not needed.
 
@@ -93,7 +95,7 @@ def native_backward(
     )
     if need_bias and bias is not None:
         bias = bias.contiguous()  # its gradient has the same strides
-    call = Call(group, q_poses, k_poses, values, weights, mask, bias, exclude_self, margin)
+    call = Call(group, q_poses, k_poses, values, weights, mask, bias, exclude_self, margin, prune)
     if call.empty:
         return tuple(x.zero_() for x in found)  # type: ignore[return-value]
     d_out, d_coords = d_out.contiguous(), d_coords.contiguous()
@@ -119,7 +121,7 @@ def native_backward(
 
 @native_backward.register_fake
 def _backward_shapes(*arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    return _gradient_shapes(*arguments[:9], *arguments[-3:])
+    return _gradient_shapes(*arguments[:9], *arguments[14:17])
 
 
 def _gradient_shapes(
@@ -148,20 +150,21 @@ def _gradient_shapes(
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-    group, *tensors, exclude_self, margin = inputs
+    group, *tensors, exclude_self, margin, prune = inputs
     ctx.mark_non_differentiable(output[2])
     ctx.save_for_backward(*tensors, *output)
-    ctx.settings = group, exclude_self, margin
+    ctx.settings = group, exclude_self, margin, prune
 
 
 def _backward(ctx: Any, d_out: Tensor, d_coords: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
     *tensors, out, coords, normaliser = ctx.saved_tensors
-    group, exclude_self, margin = ctx.settings
-    _, need_q, need_k, *_, need_bias, _, _ = ctx.needs_input_grad
+    group, exclude_self, margin, prune = ctx.settings
+    # By place: torch leaves arguments away that have their default.
+    need_q, need_k, need_bias = (ctx.needs_input_grad[i] for i in (1, 2, 6))
     results = out, coords, normaliser, d_out, d_coords
     needs = need_q, need_k, need_bias
     d_q, d_k, d_values, d_weights, d_bias = native_backward(
-        group, *tensors, exclude_self, margin, *results, *needs
+        group, *tensors, exclude_self, margin, *results, *needs, prune
     )
     return (
         None,
@@ -173,6 +176,7 @@ def _backward(ctx: Any, d_out: Tensor, d_coords: Tensor, _: Tensor) -> tuple[Ten
         d_bias if need_bias else None,
         None,
         None,
+        None,
     )
 
 
@@ -182,7 +186,7 @@ native_forward.register_autograd(_backward, setup_context=_save)
 def _save_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     group, *tensors, exclude_self, margin = inputs[:9]
     ctx.save_for_backward(*tensors, *inputs[12:14])
-    ctx.settings, ctx.needs = (group, exclude_self, margin), inputs[14:]
+    ctx.settings, ctx.needs = (group, exclude_self, margin), inputs[14:17]
 
 
 def _backward_of_backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]:
@@ -193,7 +197,7 @@ def _backward_of_backward(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None,
     q, k, values, weights, bias, of_out, of_coords = found
     # out, coords and the normaliser are functions of the inputs, whose derivatives hold theirs.
     inputs = (None, q, k, values, weights, None, bias, None, None)
-    return *inputs, None, None, None, of_out, of_coords, None, None, None
+    return *inputs, None, None, None, of_out, of_coords, None, None, None, None
 
 
 native_backward.register_autograd(_backward_of_backward, setup_context=_save_backward)

@@ -24,6 +24,7 @@ def lie_attention(
     bias: Tensor | None = None,
     neighbours: Tensor | None = None,
     margin: float = 0.0,
+    prune: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     r"""Attention over group elements: `sum_j a_ij v_j` and `sum_j a_ij w_ij`.
 
@@ -47,6 +48,9 @@ def lie_attention(
             and `bias` then have k, a place in the list, where they had Nk. A key that is listed
             twice counts twice.
         margin: pairs closer to the cut of the chart than this angle are not attended to.
+        prune: the backend "native" may leave out keys that have less than this share of a query's
+            weight together, and finds such keys on SE(2) and SE(3) by their distance; 0 leaves out
+            nothing. The guide bounds what the results change by.
     Returns:
         `[..., H, Nq, dv]` and `[..., H, Nq, C]`, C coordinates of the chart. A row with nothing to
         attend to is zeros, with zero gradient.
@@ -78,6 +82,7 @@ def lie_attention(
         chart,
         neighbours,
         margin,
+        prune=prune,
     )
     return run_request(request, backend)
 

@@ -60,6 +60,7 @@ def run(request: Request) -> tuple[Tensor, Tensor]:
         flat_pairs(request.bias, batch),
         request.exclude_self,
         min(float(request.margin), pi),  # from pi on no pair is left
+        float(request.prune),
     )
     out = out.to(values.dtype)
     if len(batch) != 1:

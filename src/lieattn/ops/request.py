@@ -40,6 +40,7 @@ class Request:
     k_content: Tensor | None = None  # [..., H, Nk, c], are added to the logits
     scale: Tensor | None = None  # [..., 1, dim]: w is divided by it, for the score and the sum
     dtype: torch.dtype | None = None  # of w after the logarithm, if not that of the poses
+    prune: float = 0.0  # share of a row's weights that a backend may leave out, none has to
     first: int = 0  # the key that is query 0 itself: a block of queries starts further on
 
     @property
