@@ -11,7 +11,7 @@ from ._masks import pair_bias, pair_mask, without_padding
 from ._precision import at_least_float32, autocasting, island
 from .groups import Group, get_group
 from .ops import Request, attend_relations, content_logits, run_request
-from .ops._inputs import require_tensors
+from .ops._inputs import require_prune, require_tensors
 from .ops.dispatch import require_backend
 from .relations import DeferredRelations, Relations, common_batch, require_neighbours, require_sets
 from .scores import Score
@@ -34,6 +34,7 @@ class LieAttention(nn.Module):
             default `group.chart_margin(chart)`.
         autocast: let the linear layers follow `torch.autocast`, see `LieTransformerConfig`.
         backend: of `lie_attention`, for poses; relations that are given are summed by torch.
+        prune: share of a token's weights that may be left out, see `lie_attention`.
 
     >>> import torch, lieattn as la
     >>> layer = la.LieAttention(la.SE3, dim=32, heads=4)
@@ -56,10 +57,12 @@ class LieAttention(nn.Module):
         chart_margin: float | None = None,
         autocast: bool = False,
         backend: str = "auto",
+        prune: float = 0.0,
     ) -> None:
         super().__init__()
         require_backend(backend)
         group = get_group(group)
+        require_prune(prune)
         if dim < 1 or heads < 1 or dim % heads:
             raise ValueError(
                 f"dim must be a positive multiple of heads, got dim={dim} and heads={heads}."
@@ -72,7 +75,7 @@ class LieAttention(nn.Module):
         self.group, self.dim, self.heads, self.chart = group, dim, heads, chart
         self.exclude_self = exclude_self
         self.chart_margin = group.chart_margin(chart) if chart_margin is None else chart_margin
-        self.autocast, self.backend = autocast, backend
+        self.autocast, self.backend, self.prune = autocast, backend, prune
         self.score = score
         self.value = nn.Linear(dim + group.chart_dim(chart), dim)
         self.query_key = nn.Linear(dim, 2 * dim) if content else None
@@ -178,6 +181,7 @@ class LieAttention(nn.Module):
             *self._content(h, keys),
             rel.scale,
             None if dtype == rel.q_poses.dtype else dtype,
+            self.prune,
         )
 
     def _deferred(

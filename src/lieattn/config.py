@@ -43,6 +43,8 @@ class LieTransformerConfig:
             in the dtype of its parameters: hidden states are invariants, and rounding them to
             bfloat16 turns float32 noise into steps of 4e-3, so that a squared equivariance error
             of 1e-13 becomes 1e-7. Geometry and scores stay in float32 either way.
+        prune: share of a token's weights that layers may leave out on sets too large to keep their
+            relations, see `lie_attention`; 0 for nothing.
 
     >>> LieTransformerConfig(dim=30)
     Traceback (most recent call last):
@@ -67,6 +69,7 @@ class LieTransformerConfig:
     normalise: bool = False
     dropout: float = 0.0
     autocast: bool = False
+    prune: float = 0.0
 
     def __post_init__(self) -> None:
         self._require_types()
@@ -83,6 +86,8 @@ class LieTransformerConfig:
             raise ValueError(f"chart_margin must be in [0, 1) radians, got {self.chart_margin}.")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be in [0, 1), got {self.dropout}.")
+        if not 0 <= self.prune < 1:
+            raise ValueError(f"prune must be in [0, 1), got {self.prune}.")
         if self.detach_rotations and not self.pose_updates:
             raise ValueError("detach_rotations acts between pose updates: set pose_updates=True.")
         known_names = {"score": tuple(SCORES), **_KNOWN}  # SCORES grows with `scores.register`

@@ -59,6 +59,7 @@ class LieTransformerLayer(nn.Module):
             content=config.content,
             exclude_self=False,  # the transformer leaves the diagonal out once for all layers
             autocast=config.autocast,
+            prune=config.prune,
         )
         self.feed_forward_norm = nn.LayerNorm(config.dim)
         self.feed_forward = FeedForward(config.dim)
