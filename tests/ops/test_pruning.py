@@ -350,6 +350,22 @@ def test_gradients_are_those_of_the_keys_that_were_kept(build: str) -> None:
         assert (z - y).norm() > 1e-4 * y.norm()  # else this shows nothing
 
 
+def test_both_passes_leave_out_the_same(build: str) -> None:
+    """Weights sum to one in the backward pass too, wherever among equally far tiles there is room.
+
+    For outputs of gradient one, those of the values are the sums of their weights.
+    """
+    g = torch.eye(3).repeat(1, 8 * TILE, 1, 1)
+    for distance in torch.linspace(2, 3, 101):
+        g[:, TILE:, 0, 2] = distance
+        values = torch.zeros(1, 1, 8 * TILE, 1, requires_grad=True)
+        out, _ = la.lie_attention(
+            "SE2", g, g, values, torch.ones(1, 2), backend="native", prune=0.01
+        )
+        (weights,) = torch.autograd.grad(out.sum(), values)
+        torch.testing.assert_close(weights.sum(), torch.tensor(8.0 * TILE))
+
+
 # ---- what is left out --------------------------------------------------------------------------
 
 
