@@ -92,7 +92,9 @@ def machine() -> str:
     found = info.read_text().splitlines() if info.exists() else []
     models = [line.split(":")[1].strip() for line in found if line.startswith("model name")]
     cpu = models[0] if models else platform.processor()
-    return f"{cpu}, one core; Python {platform.python_version()}, torch {torch.__version__}"
+    python = f"Python {platform.python_version()}, torch {torch.__version__}"
+    busy = f"; {os.getloadavg()[0]:.1f} processes at work" if hasattr(os, "getloadavg") else ""
+    return f"{cpu}, one core; {python}{busy}"
 
 
 def main() -> None:
