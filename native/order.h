@@ -13,8 +13,8 @@ namespace lieattn {
 template <class G>
 class Order {
    public:
-    // Positions of `poses` [n, m, m], those with `last` set behind the others; tiles of `large`, and
-    // tiles of `small` inside them.
+    // Positions of `poses` [n, m, m], those with `last` set behind the others: tiles of `large`,
+    // and tiles of `small` inside them.
     Order(const float* poses, int64_t n, const char* last, int64_t large, int64_t small)
         : points_(n) {
         for (int64_t i = 0; i < n; i++) {
@@ -90,13 +90,14 @@ class Sorted {
             const int64_t* s = p.mask_strides;
             for (int64_t j = 0; of_keys && j < p.keys; j++) last[j] = !p.mask[b * s[0] + j * s[3]];
             int64_t *const q = &queries[b * p.queries], *const k = &keys[b * p.keys];
-            Order<G>(p.k_poses + b * p.keys * G::M * G::M, p.keys, last.data(), tile, rows).write(k);
+            const float *const q_set = p.q_poses + b * p.queries * G::M * G::M,
+                        *const k_set = p.k_poses + b * p.keys * G::M * G::M;
+            Order<G>(k_set, p.keys, last.data(), tile, rows).write(k);
             // Query i is key i where it leaves itself out, and has to remain so.
             if (p.exclude_self)
                 std::copy(k, k + p.keys, q);
             else
-                Order<G>(p.q_poses + b * p.queries * G::M * G::M, p.queries, none.data(), rows, rows)
-                    .write(q);
+                Order<G>(q_set, p.queries, none.data(), rows, rows).write(q);
             for (int64_t j = 0; j < p.keys; j++) mask_[b * p.keys + j] = !last[k[j]];
         }
         gather(p.q_poses, queries, 1, G::M * G::M, q_poses_);
