@@ -63,7 +63,8 @@ class Forward {
               w(G::D * KEY_TILE),
               norms(G::K * KEY_TILE),
               logits(KEY_TILE),
-              reach(f.p_.heads) {}
+              reach(f.p_.heads),
+              careful(f.careful_) {}
         Buffer p;       // [H, rows, KEY_TILE] weights of the tile, not yet normalised
         Buffer mixed;   // [H, rows, columns]
         Buffer pooled;  // [H, rows, D, LANES]
@@ -72,7 +73,8 @@ class Forward {
         Buffer scale;   // [H, rows] what a larger one makes of earlier sums
         Buffer values;  // [KEY_TILE, columns] values filled up with zeros
         Buffer w, norms, logits;
-        Buffer reach;                  // [H] squared, how far the block looks
+        Buffer reach;  // [H] squared, how far the block looks
+        bool careful;  // whether blocks are to be done with a maximum
         std::vector<int64_t> heads;    // that look at the tile
         Walk walk;
         int64_t left = 0, pruned = 0;  // pairs, times heads: of this block, of all
@@ -83,9 +85,9 @@ class Forward {
     // a row's sum turns out to be too small for that, the block is done again, with it. So are small
     // sets, where a query may have one key: its weight is then exactly 1.
     void block(Scratch& s, int64_t b, int64_t first) {
-        if (!careful_.load(std::memory_order_relaxed)) {
+        if (!s.careful) {
             if (attempt<false>(s, b, first)) return;
-            careful_.store(true, std::memory_order_relaxed);
+            s.careful = true;
         }
         attempt<true>(s, b, first);
     }
@@ -350,7 +352,7 @@ class Forward {
     const PairTerms terms_;
     const typename G::Limits limits_;
     float *out_, *coords_, *normaliser_;
-    std::atomic<bool> careful_;
+    const bool careful_;
     const int64_t rows_, columns_;
 };
 

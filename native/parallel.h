@@ -12,21 +12,22 @@
 
 namespace lieattn {
 
-// Calls work(item, thread) for all items; the calling thread takes part.
+// Calls work(item, share) for all items, in threads that take a share each; the calling one takes
+// part. Which items make a share is fixed, so that results do not depend on who was faster.
 template <class Work>
-void parallel(int64_t items, int64_t threads, const Work& work) {
-    if (threads > items) threads = items;
+void parallel(int64_t items, int64_t shares, const Work& work) {
     std::atomic<int64_t> next{0};
-    auto run = [&](int64_t thread) {
+    auto run = [&] {
         const NoSubnormals quick;
-        for (int64_t item; (item = next.fetch_add(1)) < items;) work(item, thread);
+        for (int64_t share; (share = next.fetch_add(1)) < shares;)
+            for (int64_t item = share; item < items; item += shares) work(item, share);
     };
     std::vector<std::thread> others;
     try {
-        for (int64_t t = 1; t < threads; t++) others.emplace_back(run, t);
+        for (int64_t t = 1; t < shares && t < items; t++) others.emplace_back(run);
     } catch (const std::exception&) {  // no more threads to be had: those there are do the work
     }
-    run(0);
+    run();
     for (auto& other : others) other.join();
 }
 
