@@ -148,6 +148,12 @@ def test_a_contestant_takes_turns_with_plain_attention(monkeypatch: pytest.Monke
     order.clear()
     assert turns(3.0, plain) == [3.0]  # so long a call is made once, and counts
     assert order == ["own"]
+    close, far = runner("own", 0.1), runner("own", 0.9)
+    for part, count in ((0.5, 5), (1.0, 9)):  # of nine turns: the rest come later
+        list(timing.take_turns(close, plain, repeat=9, budget=1.0, part=part))
+        assert (close.close, len(close.times)) == (True, count)
+    list(timing.take_turns(far, plain, repeat=9, budget=1.0, part=0.5))
+    assert (far.close, len(far.times)) == (False, 1)
 
 
 def test_least_and_median_are_told() -> None:

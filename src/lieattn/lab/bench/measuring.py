@@ -19,11 +19,13 @@ from .peers import missing
 from .request import Request
 from .timing import Cell, Key, Runner, take_turns
 
+FIRST_PART = 0.5  # of the turns of those close to SDPA; the rest are when all others had theirs
 TIMES_SHARE = 0.7  # of a case's progress; the rest is memory
 LAYER = 10.0  # of the layer of a group beside `_expected` of cases
 BUSY = 0.5  # processes that others keep running
 INSTALL = "pip install -c constraints.txt -e '.[bench]'"
 OVER_BUDGET, TOO_LARGE = "over budget", "too large"  # as tables say it, before a colon and more
+Pair = tuple[Key, Runner, Runner | None]
 Step = tuple[float, str, float]  # share of a case, and what an event says
 
 
@@ -102,9 +104,12 @@ class Bench:
         ]
         memory = self.asked.memory and self.measurable
         rivals: dict[str, Runner] = {}
+        again: list[Pair] = []
         for i, contestant in enumerate(timed):
-            for share, text, seconds in self._contestant(cell, contestant, rivals, forecast):
+            steps = self._contestant(cell, contestant, rivals, again, forecast)
+            for share, text, seconds in steps:
                 yield (TIMES_SHARE if memory else 1) * (i + share) / len(timed), text, seconds
+        yield from self._second_part(cell, again, TIMES_SHARE if memory else 1)
         keys = self._ends(cell) if memory else []
         for i, key in enumerate(keys):
             share = TIMES_SHARE + (1 - TIMES_SHARE) * i / len(keys)
@@ -114,6 +119,14 @@ class Bench:
                 cell.memory[key] = peak
             else:
                 cell.memory_missing[key] = peak
+
+    def _second_part(self, cell: Cell, again: list[Pair], share: float) -> Iterator[Step]:
+        """The rest of the turns of those close to SDPA, after a while."""
+        repeat = self.asked.repeat_of(cell.case)
+        for key, own, rival in again:
+            if own.close and repeat > 1:
+                for _ in take_turns(own, rival, repeat, self.asked.budget):
+                    yield share, f"{self._said(*key)}, again", 0.0
 
     def _plain_peak(self, cell: Cell, key: Key) -> int | None:
         """SDPA knows of no group: its memory is that of the same size on another."""
@@ -130,7 +143,12 @@ class Bench:
         return [(n, w) for n, ws in passes.items() for w in dict.fromkeys((ws[0], ws[-1]))]
 
     def _contestant(
-        self, cell: Cell, contestant: Contestant, rivals: dict[str, Runner], forecast: Forecast
+        self,
+        cell: Cell,
+        contestant: Contestant,
+        rivals: dict[str, Runner],
+        again: list[Pair],
+        forecast: Forecast,
     ) -> Iterator[Step]:
         """All passes of a contestant, each in turns with SDPA's, who comes first."""
         case, asked = cell.case, self.asked
@@ -155,7 +173,8 @@ class Bench:
                 turns = take_turns(own, None, 1, asked.budget)
             else:
                 rival = rivals.get("backward" if which == "poses" else which)
-                turns = take_turns(own, rival, asked.repeat_of(case), asked.budget)
+                turns = take_turns(own, rival, asked.repeat_of(case), asked.budget, FIRST_PART)
+                again.append((key, own, rival))
             gc.collect()
             for share in turns:
                 yield (i + share) / len(passes), said, 0.0

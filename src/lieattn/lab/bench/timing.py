@@ -66,19 +66,24 @@ class Runner:
 
     call: Callable[[], Any]
     times: list[float]
+    close: bool = False  # to its rival
 
 
-def take_turns(own: Runner, rival: Runner | None, repeat: int, budget: float) -> Iterator[float]:
+def take_turns(
+    own: Runner, rival: Runner | None, repeat: int, budget: float, part: float = 1.0
+) -> Iterator[float]:
     """Time a call `repeat` times, or until it has used its budget of seconds.
 
-    Before each of its turns the rival has one. Yields before both how much of them is done.
+    Before each of its turns the rival has one. Yields before both how much of them is done. Those
+    close to their rival stop after a part of their turns, and have the rest when called again:
+    a slow spell that is longer than all turns of a short call does not decide.
     """
     first = _clock(own.call)
     if first > budget:  # so long a call is not thrown away; that it was the first is lost in it
         own.times.append(first)
-    close = rival is not None and first < CLOSE * min(rival.times, default=0.0)
-    share = _close_share if close else _far_share
-    while (done := share(own.times, repeat, budget)) < 1:
+    own.close = rival is not None and first < CLOSE * min(rival.times, default=0.0)
+    share, until = (_close_share, part) if own.close else (_far_share, 1.0)
+    while (done := share(own.times, repeat, budget) / until) < 1:
         yield done
         if rival is not None:
             rival.times.append(_turn(rival.call))
