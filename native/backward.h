@@ -31,12 +31,14 @@ class Backward {
         }
     }
 
+    // Which thread does what is fixed, so that sums do not depend on who was faster.
     void run(int64_t threads) {
         const int64_t blocks = (p_.keys + tile_ - 1) / tile_;
         std::vector<std::unique_ptr<Scratch>> scratch(threads);
         for (auto& s : scratch) s.reset(new Scratch(*this));
-        parallel(p_.batch * blocks, threads, [&](int64_t item, int64_t thread) {
-            block(*scratch[thread], thread, item / blocks, item % blocks * tile_);
+        parallel(threads, threads, p_.team, [&](int64_t thread, int64_t) {
+            for (int64_t item = thread; item < p_.batch * blocks; item += threads)
+                block(*scratch[thread], thread, item / blocks, item % blocks * tile_);
         });
         finish_weights(scratch);
         for (auto& s : scratch) {

@@ -42,8 +42,18 @@ class Forward {
         const int64_t blocks = (p_.queries + rows_ - 1) / rows_;
         std::vector<std::unique_ptr<Scratch>> scratch(threads);
         for (auto& s : scratch) s.reset(new Scratch(*this));
-        parallel(p_.batch * blocks, threads, [&](int64_t item, int64_t thread) {
-            block(*scratch[thread], item / blocks, item % blocks * rows_);
+        std::vector<std::atomic<Way>> ways(p_.batch * blocks);
+        for (auto& way : ways) way = UNKNOWN;
+        parallel(p_.batch * blocks, threads, p_.team, [&](int64_t item, int64_t thread) {
+            bool careful = careful_;
+            // As an earlier block ended, which was begun before: it depends on no thread's speed.
+            if (!careful && item >= BEFORE) {
+                Way way;
+                while ((way = ways[item - BEFORE].load()) == UNKNOWN) std::this_thread::yield();
+                careful = way == CAREFUL;
+            }
+            careful = block(*scratch[thread], item / blocks, item % blocks * rows_, careful);
+            ways[item] = careful ? CAREFUL : QUICK;
         });
         int64_t pruned = 0;
         for (auto& s : scratch) pruned += s->pruned;
@@ -51,6 +61,9 @@ class Forward {
     }
 
    private:
+    enum Way : char { UNKNOWN, QUICK, CAREFUL };
+    static constexpr int64_t BEFORE = 16;  // more than there are threads at work, mostly
+
     struct Scratch {
         explicit Scratch(const Forward& f)
             : p(f.p_.heads * f.rows_ * KEY_TILE),
@@ -63,8 +76,7 @@ class Forward {
               w(G::D * KEY_TILE),
               norms(G::K * KEY_TILE),
               logits(KEY_TILE),
-              reach(f.p_.heads),
-              careful(f.careful_) {}
+              reach(f.p_.heads) {}
         Buffer p;       // [H, rows, KEY_TILE] weights of the tile, not yet normalised
         Buffer mixed;   // [H, rows, columns]
         Buffer pooled;  // [H, rows, D, LANES]
@@ -74,7 +86,6 @@ class Forward {
         Buffer values;  // [KEY_TILE, columns] values filled up with zeros
         Buffer w, norms, logits;
         Buffer reach;  // [H] squared, how far the block looks
-        bool careful;  // whether blocks are to be done with a maximum
         std::vector<int64_t> heads;    // that look at the tile
         Walk walk;
         int64_t left = 0, pruned = 0;  // pairs, times heads: of this block, of all
@@ -83,13 +94,11 @@ class Forward {
     // Logits are not above zero unless there is a bias or a negative weight, and mostly not far
     // below it for a row's best key. Then weights are e^logit as they are, without a maximum; where
     // a row's sum turns out to be too small for that, the block is done again, with it. So are small
-    // sets, where a query may have one key: its weight is then exactly 1.
-    void block(Scratch& s, int64_t b, int64_t first) {
-        if (!s.careful) {
-            if (attempt<false>(s, b, first)) return;
-            s.careful = true;
-        }
+    // sets, where a query may have one key: its weight is then exactly 1. Returns whether it was so.
+    bool block(Scratch& s, int64_t b, int64_t first, bool careful) {
+        if (!careful && attempt<false>(s, b, first)) return false;
         attempt<true>(s, b, first);
+        return true;
     }
 
     template <bool CAREFUL>

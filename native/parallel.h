@@ -12,19 +12,29 @@
 
 namespace lieattn {
 
-// Calls work(item, share) for all items, in threads that take a share each; the calling one takes
-// part. Which items make a share is fixed, so that results do not depend on who was faster.
+// How to run a function on threads: OpenMP's GOMP_parallel, whose threads the caller's other work
+// has at hand. New ones would have to share the cores with those, which wait for work busily.
+typedef void (*Team)(void (*function)(void*), void* data, unsigned threads, unsigned flags);
+
+// Calls work(item, thread) for all items; the calling thread takes part. Without a team threads are
+// started.
 template <class Work>
-void parallel(int64_t items, int64_t shares, const Work& work) {
-    std::atomic<int64_t> next{0};
+void parallel(int64_t items, int64_t threads, Team team, const Work& work) {
+    if (threads > items) threads = items;
+    std::atomic<int64_t> next{0}, arrived{0};
     auto run = [&] {
         const NoSubnormals quick;
-        for (int64_t share; (share = next.fetch_add(1)) < shares;)
-            for (int64_t item = share; item < items; item += shares) work(item, share);
+        const int64_t thread = arrived.fetch_add(1);
+        for (int64_t item; (item = next.fetch_add(1)) < items;) work(item, thread);
     };
+    typedef decltype(run) Run;
+    if (threads > 1 && team) {
+        team([](void* data) { (*(Run*)data)(); }, &run, (unsigned)threads, 0);
+        return;
+    }
     std::vector<std::thread> others;
     try {
-        for (int64_t t = 1; t < shares && t < items; t++) others.emplace_back(run);
+        for (int64_t t = 1; t < threads; t++) others.emplace_back(run);
     } catch (const std::exception&) {  // no more threads to be had: those there are do the work
     }
     run();

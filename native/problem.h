@@ -10,6 +10,8 @@ struct LieattnProblem {
     int64_t group;                               // see `attention.h`
     int64_t exclude_self;
     int64_t threads;
+    // Runs a function on threads, as OpenMP's GOMP_parallel; null: the kernel starts its own.
+    void (*team)(void (*function)(void*), void* data, unsigned threads, unsigned flags);
     double margin;  // pairs closer to the cut are left out
     double prune;   // share of a row's weights that may be left out, see `pruning.h`
     int64_t pruned; // set by the forward pass: pairs, times heads, that were left out

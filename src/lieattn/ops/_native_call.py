@@ -15,6 +15,7 @@ from ._native_library import Library, Problem
 CODES = {"SO2": 0, "SE2": 1, "SO3": 2, "SE3": 3, "Aff2": 4, "Aff3": 5}
 DIMS = {"SO2": 1, "SE2": 3, "SO3": 3, "SE3": 6, "Aff2": 6, "Aff3": 12}
 
+TEAM = _native_library.openmp()
 LIBRARY: Library | None = None
 MISSING: str | None = None  # why there is no library
 try:
@@ -51,7 +52,7 @@ class Call:
         self.strides = pair_strides(self.bias, self.pairs)
         self.problem = Problem(
             *(B, H, Nq, Nk, dv, CODES[group], exclude_self),
-            torch.get_num_threads(),
+            *(torch.get_num_threads(), TEAM),
             margin,
             *(prune, 0),
             *(x.data_ptr() for x in self.tensors),

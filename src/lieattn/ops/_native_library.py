@@ -25,6 +25,7 @@ class Problem(ctypes.Structure):
     _fields_ = (
         *((name, c_int64) for name in ("batch", "heads", "queries", "keys", "width")),
         *((name, c_int64) for name in ("group", "exclude_self", "threads")),
+        ("team", c_void_p),
         ("margin", c_double),
         ("prune", c_double),
         ("pruned", c_int64),
@@ -45,6 +46,17 @@ class Gradients(ctypes.Structure):
         ("bias_grad", c_void_p),
         ("bias_copy", c_int64),
     )
+
+
+def openmp() -> int | None:
+    """Where torch's threads can be asked for, if they are those of OpenMP.
+
+    torch loads their library for everybody, so its functions are in the program's own table.
+    """
+    try:
+        return ctypes.cast(ctypes.CDLL(None).GOMP_parallel, c_void_p).value
+    except (AttributeError, OSError, TypeError):  # another library of threads, another system
+        return None
 
 
 class Missing(Exception):
