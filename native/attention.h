@@ -8,14 +8,6 @@
 
 namespace lieattn {
 
-constexpr int64_t WORTH_A_THREAD = 1 << 16;  // pairs times heads
-
-inline int64_t threads_for(const LieattnProblem& p) {
-    const double work = (double)p.batch * p.queries * p.keys * p.heads / WORTH_A_THREAD;
-    const int64_t useful = work < 1 ? 1 : work < 1024 ? (int64_t)work : 1024;
-    return p.threads < 1 ? 1 : p.threads < useful ? p.threads : useful;
-}
-
 constexpr int DONE = 0, UNFIT = 1, UNKNOWN_GROUP = 2, NO_MEMORY = 3;
 
 inline int64_t pruned_rows(const LieattnProblem& p) { return std::min(query_tile(p), PRUNED_ROWS); }

@@ -225,10 +225,11 @@ class Forward {
                 }
             }
         } else {
+            const Widened<G::QUERY> query(q);
             for (int64_t v = 0; v < lanes; v += LANES) {
                 vf w[G::D];
                 typename G::State state;
-                vi valid = G::template log<CHECK, false>(q, keys + v, stride, limits, w, state);
+                vi valid = G::template log<CHECK, false>(query, keys + v, stride, limits, w, state);
                 keep(v, valid, w);
             }
         }

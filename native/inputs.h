@@ -1,6 +1,7 @@
 // What a call was given, in the layout that the loops want.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -13,6 +14,14 @@ namespace lieattn {
 constexpr float INFINITE = std::numeric_limits<float>::infinity();
 constexpr float FARTHEST = 1e18f;  // translations beyond it would overflow when squared
 
+constexpr int64_t WORTH_A_THREAD = 1 << 16;  // pairs times heads
+
+inline int64_t threads_for(const LieattnProblem& p) {
+    const double work = (double)p.batch * p.queries * p.keys * p.heads / WORTH_A_THREAD;
+    const int64_t useful = work < 1 ? 1 : work < 1024 ? (int64_t)work : 1024;
+    return p.threads < 1 ? 1 : p.threads < useful ? p.threads : useful;
+}
+
 // Poses packed for the loops: queries one after the other, keys lane by lane.
 template <class G>
 class Packed {
@@ -24,19 +33,20 @@ class Packed {
           keys_(p.batch * G::KEY * stride_),
           allowed_(p.batch * stride_),
           all_allowed_(p.batch, true) {
-        for (int64_t b = 0; b < p.batch; b++) {
-            for (int64_t i = 0; i < p.queries; i++)
-                ok_ &= pack(p.q_poses + (b * p.queries + i) * G::M * G::M, query(b, i), 1, true);
+        const int64_t chunk = 128, most = std::max(p.queries, stride_);
+        const int64_t chunks = (most + chunk - 1) / chunk;
+        std::atomic<bool> fit{true};
+        parallel(p.batch * chunks, threads_for(p), p.team, [&](int64_t item, int64_t) {
+            const int64_t b = item / chunks, first = item % chunks * chunk, end = first + chunk;
+            if (!pack(b, first, end)) fit = false;
+        });
+        ok_ = fit;
+        for (int64_t b = 0; b < p.batch; b++)
             for (int64_t j = 0; j < stride_; j++) {
-                // Lanes past the last key repeat it and are never attended to.
-                const int64_t real = j < p.keys ? j : p.keys - 1;
-                ok_ &= pack(p.k_poses + (b * p.keys + real) * G::M * G::M,
-                            keys_ + b * G::KEY * stride_ + j, stride_, false);
                 const bool allowed = j < p.keys && key_allowed(b, j);
                 allowed_[b * stride_ + j] = allowed ? 0.0f : -INFINITE;
                 if (j < p.keys && !allowed) all_allowed_[b] = false;
             }
-        }
         for (int64_t i = 0; i < p.heads * G::K; i++) {
             ok_ &= std::isfinite(p.weights[i]);
             negative_weights_ |= p.weights[i] < 0;
@@ -55,6 +65,20 @@ class Packed {
     const float* weights(int64_t h) const { return p_.weights + h * G::K; }
 
    private:
+    bool pack(int64_t b, int64_t first, int64_t end) {
+        const LieattnProblem& p = p_;
+        bool fit = true;
+        for (int64_t i = first; i < std::min(end, p.queries); i++)
+            fit &= pack(p.q_poses + (b * p.queries + i) * G::M * G::M, query(b, i), 1, true);
+        for (int64_t j = first; j < std::min(end, stride_); j++) {
+            // Lanes past the last key repeat it and are never attended to.
+            const int64_t real = j < p.keys ? j : p.keys - 1;
+            fit &= pack(p.k_poses + (b * p.keys + real) * G::M * G::M,
+                        keys_ + b * G::KEY * stride_ + j, stride_, false);
+        }
+        return fit;
+    }
+
     static bool pack(const float* g, float* out, int64_t stride, bool query) {
         for (int i = 0; i < G::M - 1; i++)
             if (G::MOVES_ && !(std::fabs(g[i * G::M + G::M - 1]) < FARTHEST)) return false;

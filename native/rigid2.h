@@ -64,8 +64,8 @@ struct Rigid2 {
         vf angle, x, y, dx, dy, half_cot, slope;
     };
 
-    template <bool CHECK, bool GRAD>
-    LIEATTN_INLINE vi log(const float* q, const float* k, int64_t stride, const Limits& limits,
+    template <bool CHECK, bool GRAD, class Query>
+    LIEATTN_INLINE vi log(const Query& q, const float* k, int64_t stride, const Limits& limits,
                           vf* w, State& s) {
         vi steps = (vi)((vu)load(k) - (vu)splat(q[0]));  // unsigned numbers wrap around
         vf count = __builtin_convertvector(steps, vf);

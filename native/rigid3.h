@@ -54,8 +54,8 @@ struct Rigid3 {
         vf ax, ay, az, bx, by, bz;        // v x t, v x (v x t)
     };
 
-    template <bool CHECK, bool GRAD>
-    LIEATTN_INLINE vi log(const float* q, const float* k, int64_t n, const Limits& limits, vf* w,
+    template <bool CHECK, bool GRAD, class Query>
+    LIEATTN_INLINE vi log(const Query& q, const float* k, int64_t n, const Limits& limits, vf* w,
                           State& s) {
         vf c0 = load(k), x0 = load(k + n), y0 = load(k + 2 * n), z0 = load(k + 3 * n);
         vf dot = fma(q[0], c0, three(q[1], x0, q[2], y0, q[3], z0));

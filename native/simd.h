@@ -57,6 +57,22 @@ LIEATTN_INLINE vf load(const float* p) {
 LIEATTN_INLINE void store(float* p, vf x) { memcpy(p, &x, sizeof x); }
 
 LIEATTN_INLINE vf splat(float x) { return x - vf{}; }
+LIEATTN_INLINE vf splat(vf x) { return x; }
+
+// Numbers that are the same for many vectors, as wide as those in memory: from there they are
+// operands at no cost, where the compiler would make them wide again and again.
+template <int n>
+class Widened {
+   public:
+    explicit Widened(const float* x) {
+        for (int i = 0; i < n; i++) store(at_ + i * LANES, splat(x[i]));
+        asm volatile("" : : "r"(at_) : "memory");  // not to be seen through
+    }
+    LIEATTN_INLINED inline vf operator[](int i) const { return load(at_ + i * LANES); }
+
+   private:
+    alignas(64) float at_[n * LANES];
+};
 
 LIEATTN_INLINE vd widen(vf x) { return __builtin_convertvector(x, vd); }
 
