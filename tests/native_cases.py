@@ -83,7 +83,8 @@ class Case:
         group, keys = la.get_group(self.group), self.Nk or self.Nq
         q = sample(group, self.poses, self.B, self.Nq, generator)
         k = sample(group, self.poses, self.B, keys, generator) if self.Nk else q
-        scale = {"near": 1e6, "millimetres": 1e6, "kilometres": 1e-6}.get(self.poses, 1.0)
+        scales = {"near": 1e6, "millimetres": 1e6, "kilometres": 1e-6, "sizes": 1e-6}
+        scale = scales.get(self.poses, 1.0)
         weights = self.weight * (0.5 + torch.rand(self.H, len(group.blocks), generator=generator))
         moving = group.blocks[0].name == "translation"
         weights[:, : 1 if moving and self.poses != "near" else None] *= (
@@ -136,6 +137,9 @@ def sample(group: Group, kind: str, B: int, N: int, generator: torch.Generator) 
             at += block.dim
         poses[:, 1 : 2 * (N // 2) : 2] = group.compose(poses[:, 0 : 2 * (N // 2) : 2], group.exp(x))
         return poses
+    if kind == "sizes":  # frames from a thousandth to a thousand across
+        size = 10 ** (6 * torch.rand(B, N, 1, 1, generator=generator, dtype=torch.float64) - 3)
+        poses[..., : group.n, : group.n] *= size
     scale = {"millimetres": 1e-3, "kilometres": 1e3}.get(kind, 1.0)
     if group.blocks[0].name == "translation":
         poses[..., : group.n, group.n] *= scale

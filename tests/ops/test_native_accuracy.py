@@ -17,6 +17,16 @@ def test_error_is_at_most_twice_the_references(build: str, name: str, poses: str
     check(Case(name, poses, Nq=34, width=16), range(4))
 
 
+ONE_IN_TWENTY = pytest.mark.xfail(
+    strict=False, reason="one set in twenty errs 6 times as much as the reference; 1.1 is usual"
+)
+
+
+@pytest.mark.parametrize("name", [pytest.param("Aff2", marks=ONE_IN_TWENTY), "Aff3"])
+def test_frames_of_very_different_sizes(build: str, name: str) -> None:
+    check(Case(name, "sizes", Nq=34, width=16))
+
+
 @pytest.mark.parametrize("name", _native_call.CODES)
 @pytest.mark.parametrize("size", [(1, 1, 5), (2, 3, 16), (7, 8, 48), (63, 1, 128), (65, 3, 5)])
 def test_sets_heads_and_widths_of_any_size(
