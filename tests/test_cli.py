@@ -58,7 +58,7 @@ def test_missing_extra_is_explained(tmp_path) -> None:
 
 
 def test_import_loads_no_optional_dependency() -> None:
-    optional = ["typer", "rich", "matplotlib", "numpy", "scipy", "triton", "hypothesis"]
+    optional = ["typer", "rich", "matplotlib", "numpy", "scipy", "triton", "hypothesis", "gemmi"]
     # torch itself imports numpy when it is there: compare with what torch brings.
     code = (
         "import sys, torch; before = set(sys.modules); import lieattn; "

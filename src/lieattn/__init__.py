@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from . import baselines, losses, scores, testing
+from . import baselines, data, losses, scores, testing
 from ._version import __version__
 from .attention import LieAttention
 from .baselines import PairCompletionModel, VectorCompletionModel
@@ -64,6 +64,7 @@ __all__ = [
     "VectorCompletionModel",
     "__version__",
     "baselines",
+    "data",
     "get_group",
     "groups",
     "lie_attention",

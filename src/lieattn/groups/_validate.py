@@ -76,6 +76,16 @@ def check(group: Group, g: Any, name: str) -> Tensor:
     return g
 
 
+def contains(group: Group, g: Any) -> Tensor:
+    """Where `check` finds nothing wrong, `[...]`."""
+    poses(group, g, "poses")
+    inside = g.isfinite().all(-1).all(-1)
+    g = torch.where(inside[..., None, None], g, group.identity(dtype=g.dtype, device=g.device))
+    for defect, tolerance, _ in group._defect(g.detach()):
+        inside = inside & (defect <= tolerance)
+    return inside
+
+
 def _first(bad: Tensor) -> tuple[int, ...]:
     return tuple(bad.nonzero()[0].tolist())
 

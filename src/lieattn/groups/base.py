@@ -282,6 +282,10 @@ class Group(ABC):
         """
         return _validate.check(self, g, name)
 
+    def contains(self, g: Tensor) -> Tensor:
+        """True where `check` finds nothing wrong, `[...]`."""
+        return _validate.contains(self, g)
+
 
 _Device = torch.device | str | None
 _REGISTRY: dict[str, Group] = {}

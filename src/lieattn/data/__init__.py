@@ -1,0 +1,46 @@
+"""Poses from files, and sets of them for training.
+
+Each format is one file of this package, known by one line in `reading.py`.
+"""
+
+from .batches import Batch, collate, hide
+from .errors import DataError
+from .format import Format
+from .npz import save
+from .reading import formats, read, register
+from .sets import PoseSet, PoseSets
+from .summary import Summary, describe
+from .windows import (
+    centred,
+    from_tensor,
+    rescaled,
+    shuffle,
+    shuffle_tokens,
+    split,
+    split_in_order,
+    windows,
+)
+
+__all__ = [
+    "Batch",
+    "DataError",
+    "Format",
+    "PoseSet",
+    "PoseSets",
+    "Summary",
+    "centred",
+    "collate",
+    "describe",
+    "formats",
+    "from_tensor",
+    "hide",
+    "read",
+    "register",
+    "rescaled",
+    "save",
+    "shuffle",
+    "shuffle_tokens",
+    "split",
+    "split_in_order",
+    "windows",
+]

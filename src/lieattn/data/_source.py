@@ -1,0 +1,128 @@
+"""The bytes of a file, taken in no further than a limit, and as lines of text."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import zlib
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from .errors import DataError
+
+LIMIT = 256_000_000  # bytes, of the file and of what is unpacked from it
+_GZIP = b"\x1f\x8b"
+_BLOCK = 1 << 20
+
+
+class Source:
+    """A file that a reader is given.
+
+    Attributes:
+        path: for messages.
+        data: its bytes, unpacked if it was gzipped.
+        limit: the most bytes that may be unpacked from it.
+    """
+
+    def __init__(self, path: str, data: bytes, limit: int = LIMIT) -> None:
+        self.path, self.data, self.limit = path, data, limit
+
+    def error(self, problem: str, line: int | None = None, column: int | None = None) -> DataError:
+        """What to raise about a place in this file."""
+        return DataError(self.path, problem, line, column)
+
+    def too_large(self, size: str) -> DataError:
+        """What to raise when the limit is passed."""
+        return _too_large(self.path, size, self.limit)
+
+    @cached_property
+    def text(self) -> str:
+        """The file as text. Bytes that are none become U+FFFD, and numbers with it an error."""
+        if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return self.data.decode("utf-16", errors="replace")
+        if b"\0" in self.data:
+            at = self.data.index(b"\0")
+            line = self.data.count(b"\n", 0, at) + 1
+            column = at - self.data.rfind(b"\n", 0, at)
+            problem = "a zero byte: this is a binary file or a damaged one, expected text."
+            raise self.error(problem, line, column)
+        return self.data.decode("utf-8-sig", errors="replace")
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Lines with their numbers from 1, as editors count them, without their ends."""
+        for number, line in enumerate(self.text.split("\n"), 1):
+            yield number, line.removesuffix("\r")
+
+    @cached_property
+    def cut_short(self) -> str:
+        """A sentence for errors in the last line of a file that does not end with one."""
+        return "" if self.text.endswith("\n") else " The file may have been cut short here."
+
+    def last_line_hint(self, line: int) -> str:
+        """`cut_short` if that is the last line."""
+        return self.cut_short if line == self.text.count("\n") + 1 else ""
+
+
+def load(path: str | os.PathLike[str], limit: int = LIMIT) -> Source:
+    """The file's bytes; a `DataError` if it cannot be read or is larger than the limit."""
+    name = os.fspath(path)
+    if limit < 1:
+        raise ValueError(f"limit is a number of bytes, at least 1, got {limit}.")
+    try:
+        with open(name, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                raise _too_large(name, _bytes(size), limit)
+            data = file.read(limit + 1)  # a pipe does not tell its size
+    except IsADirectoryError:
+        raise DataError(name, "is a folder; pass the files in it.") from None
+    except OSError as error:
+        raise DataError(name, f"cannot be read: {error.strerror or error}.") from None
+    if len(data) > limit:
+        raise _too_large(name, f"more than {_bytes(limit)}", limit)
+    if data.startswith(_GZIP):
+        data = _gunzip(name, data, limit)
+    return Source(name, data, limit)
+
+
+def stem(path: str) -> str:
+    """The file's name without folders and endings, those of gzip included."""
+    name = Path(path).name
+    return Path(name.removesuffix(".gz")).stem or name
+
+
+def _gunzip(name: str, data: bytes, limit: int) -> bytes:
+    """Unpack no more than the limit, whatever the file claims."""
+    unpacked, size = [], 0
+    while data:
+        stream = zlib.decompressobj(wbits=31)
+        while data and not stream.eof:
+            try:
+                block = stream.decompress(data, _BLOCK)
+            except zlib.error as error:
+                raise DataError(name, f"is damaged gzip ({error}). Copy it again.") from None
+            data = stream.unconsumed_tail or stream.unused_data
+            size += len(block)
+            unpacked.append(block)
+            if size > limit:
+                raise _too_large(name, f"more than {_bytes(limit)} when unpacked", limit)
+        if not stream.eof:
+            raise DataError(name, "is gzip that was cut short. Copy it again.")
+        data = data.lstrip(b"\0")  # padding between members
+    return b"".join(unpacked)
+
+
+def _too_large(name: str, size: str, limit: int) -> DataError:
+    return DataError(
+        name,
+        f"is {size}; the limit is {_bytes(limit)}. If you trust the file, raise it: "
+        "read(..., limit=bytes), or --limit MB.",
+    )
+
+
+def _bytes(size: int) -> str:
+    for unit, one in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= one:
+            return f"{size / one:.3g} {unit}"
+    return f"{size} bytes"

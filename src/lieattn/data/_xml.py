@@ -1,0 +1,99 @@
+"""XML as a stream of elements with their places; nothing is fetched, nothing blown up.
+
+Python's own parser, as lxml and defusedxml tell no column. Entities are what makes XML dangerous:
+only short ones that refer to no other and to no file are allowed, as drawing programs write them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+from xml.parsers import expat
+
+from ._source import Source
+from .errors import DataError, quoted
+
+_LONGEST_ENTITY = 256  # characters; those of Illustrator are addresses of namespaces
+_TAG = 65536  # bytes of a tag in which attributes are looked for
+
+
+class Element(NamedTuple):
+    """An element as it begins. Names are without their namespaces' prefixes."""
+
+    name: str
+    attributes: dict[str, str]
+    line: int
+    column: int
+    offset: int  # of its first byte in the file
+
+
+def walk(source: Source, start: Callable[[Element], None], end: Callable[[str], None]) -> None:
+    """Call `start` and `end` for every element of the file, in its order."""
+    parser = expat.ParserCreate()
+    parser.specified_attributes = True  # none that a DTD would add
+    parser.buffer_text = True
+
+    def started(name: str, attributes: dict[str, str]) -> None:
+        start(
+            Element(
+                _local(name),
+                {_local(key): value for key, value in attributes.items()},
+                parser.CurrentLineNumber,
+                parser.CurrentColumnNumber + 1,
+                parser.CurrentByteIndex,
+            )
+        )
+
+    def entity(
+        name: str,
+        parameter: bool,
+        value: str | None,
+        base: str | None,
+        system: str | None,
+        public: str | None,
+        notation: str | None,
+    ) -> None:
+        short = value is not None and len(value) <= _LONGEST_ENTITY
+        if parameter or not short or "&" in str(value) or "%" in str(value):
+            raise source.error(
+                f"the entity {quoted(name)} is declared by a file, by other entities or at "
+                "length, which is how XML is made to read files and to fill memory. Remove it "
+                "from the DOCTYPE, or save the file anew without entities.",
+                parser.CurrentLineNumber,
+                parser.CurrentColumnNumber + 1,
+            )
+
+    parser.StartElementHandler = started
+    parser.EndElementHandler = lambda name: end(_local(name))
+    parser.EntityDeclHandler = entity
+    try:
+        parser.Parse(source.data, True)
+    except expat.ExpatError as error:
+        what = expat.ErrorString(error.code) or str(error)
+        hint = " The file may have been cut short here." if "no element" in what else ""
+        problem = f"is no well-formed XML: {what}.{hint}"
+        raise source.error(problem, error.lineno, error.offset + 1) from None
+    except (LookupError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise source.error(f"is no well-formed XML: {error}.", 1) from None
+
+
+def attribute_place(
+    source: Source, element: Element, name: str, offset: int = 0
+) -> tuple[int, int]:
+    """Line and column of a character of an attribute's value; those of the element if unsure."""
+    tag = source.data[element.offset : element.offset + _TAG].decode("utf-8", errors="replace")
+    found = re.search(rf"[\s:]{re.escape(name)}\s*=\s*[\"']", tag)
+    if found is None or not tag.startswith("<"):
+        return element.line, element.column
+    before = tag[: found.end() + offset]
+    lines = before.count("\n")
+    if lines:
+        return element.line + lines, len(before) - before.rfind("\n")
+    return element.line, element.column + len(before)
+
+
+def _local(name: str) -> str:
+    return name.rpartition(":")[2]

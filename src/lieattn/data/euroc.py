@@ -1,0 +1,44 @@
+"""EuRoC ground truth: comma-separated `t, x, y, z, qw, qx, qy, qz, ...`, the scalar part first."""
+
+from __future__ import annotations
+
+import re
+
+from ._draft import Draft
+from ._numbers import fields, mostly, row, whole_lines
+from ._source import Source, stem
+from .errors import quoted
+from .format import Format
+
+_EXPECTS = "t, x, y, z, qw, qx, qy, qz with commas between them; more may follow"
+
+
+def _sniff(head: bytes, text: str) -> bool:
+    return mostly(whole_lines(text)[:10], ",", lambda count: count >= 8)
+
+
+def _read(source: Source, notes: list[str]) -> list[Draft]:
+    rows, names, places = [], [], []
+    for line, text in source.lines():
+        if text.lstrip().startswith("#"):
+            _require_scalar_first(source, line, text)
+        elif text.strip():
+            values = row(source, line, text, 8, _EXPECTS, more=True, separator=",")
+            rows.append(values[1:])
+            names.append(text.split(",", 1)[0].strip())
+            places.append((line, len(text) - len(text.lstrip()) + 1))
+    return [Draft.from_quaternions(rows, names, places, stem(source.path), scalar="first")]
+
+
+def _require_scalar_first(source: Source, line: int, text: str) -> None:
+    """Refuse a header that names the quaternion's parts in another order."""
+    header = [(column, re.sub(r"\[.*", "", name).strip()) for column, name in fields(text, ",")]
+    if len(header) < 8 or "time" not in header[0][1].lower():
+        return  # a comment
+    for (column, name), letter in zip(header[1:8], "xyzwxyz", strict=True):
+        if not name.lower().endswith(letter):
+            problem = f"the header has {quoted(name)} here, expected {_EXPECTS}. Reorder them."
+            raise source.error(problem, line, column)
+
+
+FORMAT = Format("euroc", "EuRoC csv", (".csv",), "SE(3), one trajectory a file", _sniff, _read)

@@ -1,0 +1,163 @@
+"""mmCIF files: backbone frames, one set a chain, the first model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from . import _backbone as backbone
+from ._backbone import BACKBONE, Atom
+from ._draft import Draft
+from ._needs import needs
+from ._numbers import number, whole_lines
+from ._source import Source
+from .errors import quoted
+from .format import Format
+
+_TABLE = "_atom_site."
+_NEEDED = ("label_atom_id", "label_comp_id", "Cartn_x", "Cartn_y", "Cartn_z")
+_CHAINS, _RESIDUES = ("auth_asym_id", "label_asym_id"), ("auth_seq_id", "label_seq_id")
+_NONE = (".", "?", "")
+
+
+def _sniff(head: bytes, text: str) -> bool:
+    lines = whole_lines(text)
+    return bool(lines) and re.match(r"data_\S", lines[0], re.IGNORECASE) is not None
+
+
+def _read(source: Source, notes: list[str]) -> list[Draft]:
+    gemmi = needs("gemmi", "mmCIF files", source.path)
+    try:
+        document = gemmi.cif.read_string(source.text)
+    except (ValueError, RuntimeError) as error:  # what gemmi raises on bad syntax
+        raise _syntax_error(source, str(error)) from None
+    for block in document:
+        loop = block.find_loop(_TABLE + "Cartn_x").get_loop()
+        if loop is not None:
+            break
+    else:
+        raise source.error(
+            "has no table _atom_site with Cartn_x. Is it a file of structure factors or of a "
+            "dictionary? Coordinates are needed."
+        )
+    table = _Table(source, block, loop)
+    models = set(table.column("pdbx_PDB_model_num", default="1"))
+    if len(models) > 1:
+        notes.append(f"has {len(models)} models of the same chains; the first is read.")
+    sets = backbone.drafts(_atoms(table), notes)
+    if not sets:
+        raise source.error(
+            f"no residue with the atoms N, CA and C among {table.length} atoms. A backbone is "
+            "needed: traces of CA alone have no frames."
+        )
+    return sets
+
+
+class _Table:
+    """The columns of _atom_site, and where its rows are in the file."""
+
+    def __init__(self, source: Source, block: Any, loop: Any) -> None:
+        self.source = source
+        self.length = loop.length()
+        tags = [tag.removeprefix(_TABLE) for tag in loop.tags]
+        values = loop.values
+        self.columns = {tag: values[i :: len(tags)] for i, tag in enumerate(tags)}
+        item = next(x for x in block if x.loop is not None and x.loop.tags == loop.tags)
+        self.line = item.line_number
+        self.tags = tags
+        for tag in _NEEDED:
+            if tag not in self.columns:
+                problem = f"the table has no column {_TABLE}{tag}, which frames need."
+                raise source.error(problem, self.line)
+
+    def column(self, *names: str, default: str = "") -> list[str]:
+        """The first of these columns that is there."""
+        for name in names:
+            if name in self.columns:
+                return self.columns[name]
+        return [default] * self.length
+
+    def place(self, index: int, text: str = "") -> tuple[int, int]:
+        """Line and column of a value of a row, in files of one row a line, as all are.
+
+        In others, the line where the table begins.
+        """
+        line = self.line + 1 + len(self.tags) + index
+        lines = self._lines
+        if line <= len(lines) and text in lines[line - 1]:
+            return line, lines[line - 1].index(text) + 1
+        return self.line, 1
+
+    @property
+    def _lines(self) -> list[str]:
+        if not hasattr(self, "_split"):
+            self._split = self.source.text.split("\n")
+        return self._split
+
+    def coordinate(self, name: str, index: int) -> float:
+        text = self.columns[name][index]
+        value = number(re.sub(r"\(\d+\)$", "", text))  # 1.234(5): with its uncertainty
+        if value is None:
+            problem = f"{quoted(text)} is no number; expected {_TABLE}{name} of row {index + 1}."
+            raise self.source.error(problem, *self.place(index, text))
+        return value
+
+
+def _atoms(table: _Table) -> Iterator[Atom]:
+    """Backbone atoms of the first model's polymers."""
+    models = table.column("pdbx_PDB_model_num", default="1")
+    entities = table.column("label_asym_id", "auth_asym_id")
+    chains, residues = table.column(*_CHAINS), table.column(*_RESIDUES)
+    insertions = table.column("pdbx_PDB_ins_code", default="?")
+    alternatives = table.column("label_alt_id", default=".")
+    occupancies = table.column("occupancy", default="1")
+    # Ligands have no place in a sequence; water and ions are none of ours anyway.
+    sequence = table.column("label_seq_id", default="1")
+    names = dict[tuple[str, str], str]()
+    for i, atom in enumerate(table.columns["label_atom_id"]):
+        name = atom.strip("\"'")
+        if models[i] != models[0] or name not in BACKBONE or sequence[i] in _NONE:
+            continue
+        x, y, z = (table.coordinate(f"Cartn_{axis}", i) for axis in "xyz")
+        occupancy = number(occupancies[i])
+        yield Atom(
+            name,
+            "" if alternatives[i] in _NONE else alternatives[i],
+            table.columns["label_comp_id"][i],
+            _chain_name(names, chains[i], entities[i]),
+            residues[i] + ("" if insertions[i] in _NONE else insertions[i]),
+            (x, y, z),
+            1.0 if occupancy is None else occupancy,
+            table.place(i, table.columns["Cartn_x"][i]),
+        )
+
+
+def _chain_name(names: dict[tuple[str, str], str], chain: str, entity: str) -> str:
+    """The authors' name of a chain, told apart where two polymers share it."""
+    if (chain, entity) not in names:
+        taken = chain in names.values()
+        names[chain, entity] = f"{chain} ({entity})" if taken else chain
+    return names[chain, entity]
+
+
+def _syntax_error(source: Source, message: str) -> Exception:
+    """gemmi says `string:line:column(byte): what`; column from 0."""
+    found = re.match(r"string:(\d+):(\d+)\(\d+\): (.*)", message, re.DOTALL)
+    if found is None:
+        line = re.match(r"string:(\d+)[^:]*: (.*)", message, re.DOTALL)
+        if line is None:
+            return source.error(f"is no mmCIF: {message.strip()}.")
+        return source.error(f"is no mmCIF: {line[2].strip()}.", int(line[1]))
+    what = found[3].strip().splitlines()[0]
+    return source.error(f"is no mmCIF: {what}.", int(found[1]), int(found[2]) + 1)
+
+
+FORMAT = Format(
+    "mmcif",
+    "mmCIF",
+    (".cif", ".mmcif"),
+    "SE(3), frames of N, CA, C, one set a chain",
+    _sniff,
+    _read,
+)

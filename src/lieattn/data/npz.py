@@ -1,0 +1,217 @@
+"""`.npz` and `.npy` arrays of matrices, and `save`, which writes them.
+
+    poses      [S, N, m, m] or [N, m, m], numbers
+    mask       [S, N] or [N], True where there is a pose           (optional)
+    names      [S, N] or [N], text, one a pose                     (optional)
+    set_names  [S], text, one a set                                (optional)
+    group      text, such as "SE3"; guessed from the matrices if it is not there
+
+Nothing is unpickled, and arrays are unpacked no further than the limit.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import zipfile
+import zlib
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..groups import SE2, SE3, SO2, SO3, Aff2, Aff3, Group, Sim2, Sim3, get_group
+from ._draft import ROUNDING, Draft
+from ._needs import needs
+from ._source import Source, stem
+from .batches import collate
+from .errors import quoted
+from .format import Format
+from .sets import PoseSet
+
+_ENTRIES = ("poses", "mask", "names", "set_names", "group")
+# By matrix size, the smallest first; an affine group takes whatever is left.
+_GUESSES: dict[int, tuple[Group, ...]] = {
+    2: (SO2,),
+    3: (SE2, SO3, Sim2, Aff2),
+    4: (SE3, Sim3, Aff3),
+}
+
+
+def save(path: str | os.PathLike[str], sets: Iterable[PoseSet]) -> None:
+    """Write sets of one group to an `.npz` that `read` reads: padded, with mask and names.
+
+    It is written beside its place and moved there: no interruption leaves half a file.
+    """
+    sets = list(sets)
+    batch = collate(sets, torch.float64)
+    name = os.fspath(path)
+    np = needs("numpy", ".npz files", name)
+    size = batch.poses.shape[1]
+    names = [[*x.names, *[""] * (size - len(x))] for x in sets]
+    part = f"{name}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as file:
+            np.savez_compressed(
+                file,
+                poses=batch.poses.numpy(),
+                mask=batch.mask.numpy(),
+                names=np.array(names, dtype=str),
+                set_names=np.array([x.name for x in sets], dtype=str),
+                group=np.array(sets[0].group.name),
+            )
+        os.replace(part, name)
+    finally:
+        if os.path.exists(part):
+            os.unlink(part)
+
+
+def _sniff(head: bytes, text: str) -> bool:
+    return head.startswith((b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY"))
+
+
+def _read(source: Source, notes: list[str]) -> list[Draft]:
+    np = needs("numpy", ".npz files", source.path)
+    arrays = _arrays(source, np)
+    ignored = [name for name in arrays if name not in _ENTRIES]
+    if ignored:
+        notes.append(f"left out arrays of other names: {', '.join(ignored)[:200]}.")
+    poses = arrays.get("poses")
+    if poses is None:
+        found = ", ".join(arrays)[:200] or "nothing"
+        raise source.error(f"has no array 'poses' [S, N, m, m] or [N, m, m]; it holds {found}.")
+    if poses.dtype.kind not in "fiu" or poses.dtype.itemsize > 8:
+        raise source.error(f"poses are of dtype {poses.dtype}, expected float64 or float32.")
+    if poses.ndim not in (3, 4) or poses.shape[-1] != poses.shape[-2]:
+        shape = list(poses.shape)
+        hint = " Rows (x, y, z, quaternion) go into a TUM file." if shape[-1:] == [7] else ""
+        raise source.error(f"poses are {shape}, expected [S, N, m, m] or [N, m, m].{hint}")
+    if 0 in poses.shape:
+        raise source.error(f"poses are {list(poses.shape)}: there are none.")
+    several = poses.ndim == 4
+    g = torch.from_numpy(np.array(poses, dtype=np.float64).reshape(-1, *poses.shape[-3:]))
+    count, size = g.shape[:2]
+    mask = _mask(source, arrays.get("mask"), poses.shape[:-2]).reshape(count, size)
+    names = _texts(source, "names", arrays.get("names"), poses.shape[:-2])
+    titles = _texts(source, "set_names", arrays.get("set_names"), poses.shape[: int(several)])
+    group = _group(source, arrays.get("group"), g[mask])
+    if names is None:
+        names = [str(i) for i in range(size)] * count
+    if titles is None:
+        titles = [f"set {i}" for i in range(count)] if several else [stem(source.path)]
+    return [
+        Draft(group, g[i], names[i * size : (i + 1) * size], (), titles[i], {}, mask[i])
+        for i in range(count)
+    ]
+
+
+def _mask(source: Source, mask: Any, shape: tuple[int, ...]) -> Tensor:
+    if mask is None:
+        return torch.ones(shape, dtype=torch.bool)
+    if mask.dtype.kind != "b" or mask.shape != shape:
+        expected = f"bool {list(shape)}, True where there is a pose"
+        raise source.error(f"mask is {mask.dtype} {list(mask.shape)}, expected {expected}.")
+    return torch.from_numpy(mask.copy())
+
+
+def _texts(source: Source, name: str, texts: Any, shape: tuple[int, ...]) -> list[str] | None:
+    if texts is None:
+        return None
+    if texts.dtype.kind not in "US" or texts.size != max(1, _product(shape)):
+        expected = f"text {list(shape)}"
+        raise source.error(f"{name} are {texts.dtype} {list(texts.shape)}, expected {expected}.")
+    flat = texts.reshape(-1).tolist()
+    return [x.decode("utf-8", errors="replace") if isinstance(x, bytes) else x for x in flat]
+
+
+def _product(shape: tuple[int, ...]) -> int:
+    result = 1
+    for size in shape:
+        result *= size
+    return result
+
+
+def _group(source: Source, entry: Any, g: Tensor) -> Group:
+    """The group that the file names, or the smallest one that holds the matrices."""
+    m = g.shape[-1]
+    if entry is not None:
+        (name,) = _texts(source, "group", entry, ()) or [""]
+        try:
+            group = get_group(name)
+        except ValueError as error:
+            raise source.error(f"its group is {quoted(name)}: {error}") from None
+        if group.matrix_size != m:
+            expected = f"[..., {group.matrix_size}, {group.matrix_size}]"
+            raise source.error(f"poses are [..., {m}, {m}], those of its {group} are {expected}.")
+        return group
+    if m not in _GUESSES:
+        raise source.error(f"matrices are {m} x {m}; the groups known have 2, 3 or 4 rows.")
+    finite = g[g.isfinite().all(-1).all(-1)]
+    for group in _GUESSES[m][:-1]:
+        near = group.project(finite)
+        close = ((near - finite).abs().amax((-2, -1)) <= ROUNDING) | group.contains(finite)
+        if len(finite) and close.all():
+            return group
+    return _GUESSES[m][-1]
+
+
+def _arrays(source: Source, np: Any) -> dict[str, Any]:
+    """The arrays of a file, each of the size that it says, none larger than the limit."""
+    if source.data.startswith(b"\x93NUMPY"):
+        return {"poses": _array(source, np, "poses", source.data)}
+    arrays: dict[str, Any] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
+            members = archive.infolist()
+            if sum(member.file_size for member in members) > source.limit:
+                total = sum(member.file_size for member in members)
+                raise source.too_large(f"{total / 1e6:.3g} MB when unpacked")
+            for member in members:
+                name = member.filename.removesuffix(".npy")
+                # No more than it claims: a member that holds more fails its checksum.
+                arrays[name] = _array(source, np, name, archive.read(member))
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
+        raise source.error(f"is damaged or cut short ({error}). Copy it again.") from None
+    except (NotImplementedError, RuntimeError) as error:  # encrypted, unknown compression
+        raise source.error(f"cannot be unpacked: {error}.") from None
+    return arrays
+
+
+def _array(source: Source, np: Any, name: str, data: bytes) -> Any:
+    """An array of the .npy format, without numpy.load: its header is checked before its size."""
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        read = np.lib.format.read_array_header_1_0
+        if version != (1, 0):
+            read = np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = read(stream)
+    except (ValueError, SyntaxError, TypeError, EOFError, MemoryError, RecursionError) as error:
+        reason = str(error).splitlines()[0][:120]
+        raise source.error(f"{quoted(name)} is no array of numpy: {reason}.") from None
+    if dtype.hasobject:
+        raise source.error(
+            f"{quoted(name)} holds pickled Python objects, which are never loaded: they may run "
+            "any code. Save it as numbers (dtype float64) or text."
+        )
+    start = stream.tell()
+    if dtype.itemsize == 0 or min(shape, default=1) < 0:
+        return np.zeros(shape if min(shape, default=1) >= 0 else (0,), dtype="S1")
+    if _product(shape) * dtype.itemsize != len(data) - start:
+        raise source.error(
+            f"{quoted(name)} should be {list(shape)} of {dtype}, but it holds "
+            f"{len(data) - start} bytes. The file is damaged."
+        )
+    flat = np.frombuffer(data, dtype=dtype, offset=start)
+    return flat.reshape(shape, order="F" if fortran else "C")
+
+
+FORMAT = Format(
+    "npz",
+    "numpy arrays",
+    (".npz", ".npy"),
+    "any group, poses [S, N, m, m] or [N, m, m]",
+    _sniff,
+    _read,
+)

@@ -1,0 +1,96 @@
+"""PDB files: backbone frames, one set a chain, the first model.
+
+Read here and not by a library: those at hand take a coordinate that is no number for zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from . import _backbone as backbone
+from ._backbone import BACKBONE, Atom
+from ._draft import Draft
+from ._numbers import number
+from ._source import Source
+from .errors import quoted
+from .format import Format
+
+_RECORDS = (
+    *("HEADER", "TITLE ", "COMPND", "REMARK", "CRYST1", "MODEL ", "ATOM  ", "HETATM", "SEQRES"),
+    *("ORIGX1", "SCALE1", "OBSLTE", "SPLIT ", "CAVEAT", "EXPDTA", "AUTHOR", "MTRIX1"),
+)
+_EXPECTS = "a coordinate in columns 31-38, 39-46 and 47-54"
+
+
+def _sniff(head: bytes, text: str) -> bool:
+    lines = [x for x in text.split("\n")[:50] if x.strip()]
+    known = sum(x.startswith(_RECORDS) for x in lines)
+    return known > 0 and 2 * known >= len(lines)
+
+
+def _read(source: Source, notes: list[str]) -> list[Draft]:
+    models = sum(text.startswith("MODEL ") for _, text in source.lines())
+    if models > 1:
+        notes.append(f"has {models} models of the same chains; the first is read.")
+    sets = backbone.drafts(_atoms(source), notes)
+    if not sets:
+        count = sum(text.startswith(("ATOM", "HETATM")) for _, text in source.lines())
+        raise source.error(
+            f"no residue with the atoms N, CA and C among {count} atoms. A backbone is needed: "
+            "traces of CA alone have no frames."
+        )
+    return sets
+
+
+def _atoms(source: Source) -> Iterator[Atom]:
+    """Backbone atoms of the first model. A chain that goes on after TER is another one."""
+    ended: dict[str, int] = {}
+    chain = ""
+    for line, text in source.lines():
+        if text.startswith("ENDMDL"):
+            return
+        if text.startswith("TER"):
+            ended[chain] = ended.get(chain, 0) + 1
+        if not text.startswith(("ATOM  ", "HETATM")):
+            continue
+        if len(text) < 54:
+            problem = f"the line ends before its coordinates; expected {_EXPECTS}."
+            raise source.error(problem + source.last_line_hint(line), line, len(text) + 1)
+        chain = text[21:22].strip()
+        # What follows the end of a chain are ligands, which may be amino acids too.
+        if text.startswith("HETATM") and chain in ended:
+            continue
+        x, y, z = (_coordinate(source, line, text, start) for start in (30, 38, 46))
+        name = text[12:16].strip()
+        if name in BACKBONE:
+            number_of = f" ({ended[chain] + 1})" if chain in ended else ""
+            occupancy = number(text[54:60].strip())
+            yield Atom(
+                name,
+                text[16:17].strip(),
+                text[17:21].strip(),
+                chain + number_of,
+                text[22:27].strip(),
+                (x, y, z),
+                1.0 if occupancy is None else occupancy,
+                (line, 31),
+            )
+
+
+def _coordinate(source: Source, line: int, text: str, start: int) -> float:
+    piece = text[start : start + 8]
+    value = number(piece.strip())
+    if value is None:
+        column = start + 1 + len(piece) - len(piece.lstrip())
+        raise source.error(f"{quoted(piece)} is no number; expected {_EXPECTS}.", line, column)
+    return value
+
+
+FORMAT = Format(
+    "pdb",
+    "PDB",
+    (".pdb", ".ent"),
+    "SE(3), frames of N, CA, C, one set a chain",
+    _sniff,
+    _read,
+)

@@ -1,0 +1,130 @@
+"""`read`: the registry of formats, and how one is chosen for a file."""
+
+from __future__ import annotations
+
+import os
+
+from ..groups import Group, get_group
+from . import euroc, g2o, kitti, ldraw, mmcif, npz, pdb, svg, tum, urdf
+from ._draft import Draft, finish
+from ._source import LIMIT, Source, load
+from .errors import DataError
+from .format import HEAD, Format
+from .sets import PoseSets
+
+_SURE = "by its contents and its name"
+
+# One line a format. Sniffed in this order; what cannot be mistaken for another comes first.
+_FORMATS: dict[str, Format] = {}
+for _module in (npz, svg, urdf, mmcif, pdb, g2o, ldraw, euroc, tum, kitti):
+    _FORMATS[_module.FORMAT.name] = _module.FORMAT
+
+
+def formats() -> dict[str, Format]:
+    """All formats that `read` knows, name -> Format."""
+    return dict(_FORMATS)
+
+
+def register(format: Format) -> Format:
+    """Make a format of your own known to `read`; it is sniffed after those that are there."""
+    _FORMATS[format.name] = format
+    return format
+
+
+def read(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    group: Group | str | None = None,
+    bad: str = "error",
+    limit: int = LIMIT,
+) -> PoseSets:
+    """The sets of poses of a file, in float64, checked to be in their group.
+
+    Args:
+        path: the file; gzipped ones are unpacked.
+        format: one of `formats()`. By default what its contents look like, then what its name
+            ends with; `.format` and `.why` of the result tell.
+        group: a group to take the poses as, instead of the format's own: a larger one, as Aff3
+            for SE3, or the rotations alone, SO3 for SE3 and SO2 for SE2.
+        bad: what to do with a pose that is none, such as NaN or a quaternion of norm zero: "error",
+            or "mask" to keep its place with `mask` False.
+        limit: the most bytes to read and to unpack.
+    Raises:
+        DataError: names the file, the line and the column, what was expected and what mends it.
+
+    >>> import tempfile, pathlib
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "walk.txt")
+    >>> _ = path.write_text("0.0 1 2 3 0 0 0 1\\n0.1 1 2 4 0 0 1 0\\n")
+    >>> sets = read(path)
+    >>> sets.format, sets.group, sets[0].poses.shape, sets[0].names
+    ('tum', lieattn.SE3, torch.Size([2, 4, 4]), ('0.0', '0.1'))
+    >>> folder.cleanup()
+    """
+    if bad not in ("error", "mask"):
+        raise ValueError(f"bad must be 'error' or 'mask', got {bad!r}.")
+    source = load(path, limit)
+    chosen, why = _choose(source, format)
+    notes: list[str] = []
+    try:
+        drafts = chosen.read(source, notes)
+        if not drafts or not any(len(draft.matrices) for draft in drafts):
+            raise source.error(f"holds no poses; a file of {chosen.title} has {chosen.holds}.")
+        if group is not None:
+            drafts = [_as_group(source, draft, get_group(group)) for draft in drafts]
+        sets = tuple(finish(draft, source, bad, notes) for draft in drafts)
+    except DataError as error:
+        if format is not None:
+            raise
+        raise error.with_hint(_hint(chosen, why)) from None
+    return PoseSets(sets, chosen.name, why, tuple(notes))
+
+
+def _choose(source: Source, name: str | None) -> tuple[Format, str]:
+    """The format to read a file as, and why."""
+    if name is not None:
+        if name not in _FORMATS:
+            raise ValueError(f"unknown format {name!r}; known are {', '.join(_FORMATS)}.")
+        return _FORMATS[name], "as asked"
+    if not source.data.strip(b"\0 \t\r\n"):
+        raise source.error("is empty.")
+    head = source.data[:HEAD]
+    text = Source(source.path, head).text if b"\0" not in head or _utf16(head) else ""
+    looks = [x for x in _FORMATS.values() if x.sniff(head, text)]
+    ending = source.path.lower().removesuffix(".gz")
+    named = [x for x in _FORMATS.values() if ending.endswith(x.extensions)]
+    both = [x for x in looks if x in named]
+    if both:
+        return both[0], _SURE
+    if looks:
+        return looks[0], "by its contents"
+    if named:
+        return named[0], "by its name alone"
+    raise source.error(
+        f"looks like none of the formats known: {', '.join(_FORMATS)}. Rows of a trajectory have 8 "
+        "numbers (tum), 12 (kitti), or 8 and more with commas (euroc). To see what is wrong with "
+        "it as one of them, say which with format= or --format."
+    )
+
+
+def _hint(chosen: Format, why: str) -> str:
+    """What a file was taken for, and how to force another format."""
+    others = "" if why == _SURE else f": {', '.join(_FORMATS)}"
+    return f"(Read as {chosen.title}, {why}; format= or --format forces another{others}.)"
+
+
+def _utf16(head: bytes) -> bool:
+    return head.startswith((b"\xff\xfe", b"\xfe\xff"))
+
+
+def _as_group(source: Source, draft: Draft, group: Group) -> Draft:
+    """The draft in another group of the same matrices, or its rotations alone."""
+    g, n = draft.matrices, group.n
+    if group.matrix_size == n and draft.group.matrix_size == n + 1 and draft.group.n == n:
+        g = g[:, :n, :n].contiguous()
+    elif group.matrix_size != draft.group.matrix_size:
+        m = draft.group.matrix_size
+        raise source.error(f"holds {m} x {m} matrices of {draft.group}, not poses of {group}.")
+    draft.group, draft.matrices = group, g
+    return draft

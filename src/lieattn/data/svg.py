@@ -1,0 +1,202 @@
+"""SVG drawings: the frame of every element that has a transform, ancestors composed.
+
+A gradient's or a pattern's own transform is a frame too, in the user space of what it fills;
+gradients in units of bounding boxes have no frame of their own and are left out.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import torch
+
+from ..groups import Aff2
+from ._draft import Draft, Place
+from ._source import Source, stem
+from ._xml import Element, attribute_place, walk
+from .errors import quoted
+from .format import Format
+
+# Rows (a, c, e) and (b, d, f) of the matrix, as the six numbers a b c d e f of the standard.
+Matrix = tuple[float, float, float, float, float, float]
+IDENTITY: Matrix = (1.0, 0.0, 0.0, 1.0, 0.0, 0.0)
+
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_BLANKS = re.compile(r"[\s,]*")
+_NAME = re.compile(r"([A-Za-z]+)\s*\(")
+_COUNTS = {
+    "matrix": (6,),
+    "translate": (1, 2),
+    "scale": (1, 2),
+    "rotate": (1, 3),
+    "skewX": (1,),
+    "skewY": (1,),
+}
+_PAINTS = {
+    "linearGradient": "gradientTransform",
+    "radialGradient": "gradientTransform",
+    "pattern": "patternTransform",
+}
+
+
+class TransformError(ValueError):
+    """A transform that cannot be read, and how many characters into it."""
+
+    def __init__(self, problem: str, offset: int) -> None:
+        super().__init__(problem)
+        self.offset = offset
+
+
+def parse_transform(text: str) -> Matrix:
+    """The matrix a b c d e f of a transform attribute.
+
+    >>> parse_transform("translate(3 4) scale(2)")
+    (2.0, 0.0, 0.0, 2.0, 3.0, 4.0)
+    """
+    matrix, at = IDENTITY, _after(_BLANKS, text, 0)
+    while at < len(text):
+        head = _NAME.match(text, at)
+        if head is None or head[1] not in _COUNTS:
+            word = re.match(r"[^\s(]+", text[at:])
+            found = quoted(word[0]) if word else quoted(text[at : at + 8])
+            raise TransformError(f"{found} is no transform; expected {', '.join(_COUNTS)}", at)
+        numbers, end = _arguments(text, head.end())
+        if len(numbers) not in _COUNTS[head[1]]:
+            counts = " or ".join(str(n) for n in _COUNTS[head[1]])
+            problem = f"{head[1]} has {len(numbers)} numbers, expected {counts}"
+            raise TransformError(problem, at)
+        matrix = product(matrix, _matrix(head[1], numbers))
+        at = _after(_BLANKS, text, end)
+    return matrix
+
+
+def _arguments(text: str, at: int) -> tuple[list[float], int]:
+    """Numbers up to the closing bracket, and where it ends."""
+    numbers: list[float] = []
+    while True:
+        at = _after(_BLANKS, text, at)
+        if text[at : at + 1] == ")":
+            return numbers, at + 1
+        found = _NUMBER.match(text, at)
+        if found is None:
+            what = quoted(text[at : at + 8]) if at < len(text) else "the end"
+            raise TransformError(f"{what} where a number or a bracket was expected", at)
+        numbers.append(float(found[0]))
+        at = found.end()
+
+
+def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return at if found is None else found.end()
+
+
+def _matrix(name: str, x: list[float]) -> Matrix:
+    if name == "matrix":
+        return (x[0], x[1], x[2], x[3], x[4], x[5])
+    if name == "translate":
+        return (1.0, 0.0, 0.0, 1.0, x[0], x[1] if len(x) > 1 else 0.0)
+    if name == "scale":
+        return (x[0], 0.0, 0.0, x[1] if len(x) > 1 else x[0], 0.0, 0.0)
+    angle = math.radians(math.fmod(x[0], 360.0))
+    if name == "skewX":
+        return (1.0, 0.0, math.tan(angle), 1.0, 0.0, 0.0)
+    if name == "skewY":
+        return (1.0, math.tan(angle), 0.0, 1.0, 0.0, 0.0)
+    c, s = math.cos(angle), math.sin(angle)
+    u, v = (x[1], x[2]) if len(x) > 1 else (0.0, 0.0)
+    return (c, s, -s, c, u - c * u + s * v, v - s * u - c * v)
+
+
+def product(p: Matrix, q: Matrix) -> Matrix:
+    """The matrix of p after q."""
+    a, b, c, d, e, f = p
+    return (
+        a * q[0] + c * q[1],
+        b * q[0] + d * q[1],
+        a * q[2] + c * q[3],
+        b * q[2] + d * q[3],
+        a * q[4] + c * q[5] + e,
+        b * q[4] + d * q[5] + f,
+    )
+
+
+class _Drawing:
+    """Collects frames while the file is walked."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.stack: list[Matrix] = [IDENTITY]
+        self.frames: list[Matrix] = []
+        self.names: list[str] = []
+        self.places: list[Place] = []
+        self.boxes = 0
+
+    def start(self, element: Element) -> None:
+        if len(self.stack) == 1 and element.name != "svg":
+            problem = f"the first element is <{element.name[:24]}>, expected <svg>."
+            raise self.source.error(problem, element.line, element.column)
+        own = self._read(element, "transform")
+        frame = self.stack[-1] if own is None else product(self.stack[-1], own)
+        self.stack.append(frame)
+        if own is not None:
+            self._add(element, frame)
+        attribute = _PAINTS.get(element.name)
+        paint = self._read(element, attribute) if attribute else None
+        if attribute is None or paint is None:
+            return
+        if attribute == "gradientTransform" and (
+            element.attributes.get("gradientUnits") != "userSpaceOnUse"
+        ):
+            self.boxes += 1
+        else:
+            self._add(element, paint)
+
+    def end(self, name: str) -> None:
+        self.stack.pop()
+
+    def _add(self, element: Element, frame: Matrix) -> None:
+        self.frames.append(frame)
+        self.names.append(f"{element.name} {element.attributes.get('id', '')}".strip())
+        self.places.append((element.line, element.column))
+
+    def _read(self, element: Element, attribute: str) -> Matrix | None:
+        text = element.attributes.get(attribute)
+        if text is None or text.strip() in ("", "none"):
+            return None
+        try:
+            return parse_transform(text)
+        except TransformError as error:
+            place = attribute_place(self.source, element, attribute, error.offset)
+            problem = f"{error}, in {attribute} of <{element.name[:24]}>."
+            raise self.source.error(problem, *place) from None
+
+
+def _sniff(head: bytes, text: str) -> bool:
+    return re.search(r"<(\w+:)?svg[\s>]", text) is not None
+
+
+def _read(source: Source, notes: list[str]) -> list[Draft]:
+    drawing = _Drawing(source)
+    walk(source, drawing.start, drawing.end)
+    if drawing.boxes:
+        notes.append(f"{drawing.boxes} gradients in units of bounding boxes are left out.")
+    if not drawing.frames:
+        raise source.error(
+            "no element has a transform, so there are no frames. Drawings with all their paths in "
+            "one coordinate system hold none."
+        )
+    x = torch.tensor(drawing.frames, dtype=torch.float64)
+    g = Aff2.identity(len(x), dtype=torch.float64)
+    g[:, :2] = x.unflatten(-1, (3, 2)).mT
+    return [Draft(Aff2, g, drawing.names, drawing.places, stem(source.path))]
+
+
+FORMAT = Format(
+    "svg",
+    "SVG drawing",
+    (".svg",),
+    "Aff(2), elements with a transform, ancestors composed",
+    _sniff,
+    _read,
+)

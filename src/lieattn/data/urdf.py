@@ -1,0 +1,167 @@
+"""URDF robots: the frame of every link, with all joints at zero."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from ..groups import SE3
+from ._draft import Draft, Place, roll_pitch_yaw
+from ._numbers import number
+from ._source import Source, stem
+from ._xml import Element, attribute_place, walk
+from .errors import quoted
+from .format import Format
+
+
+@dataclass
+class _Joint:
+    element: Element
+    name: str
+    parent: str = ""
+    child: str = ""
+    xyz: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    rpy: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+
+
+class _Robot:
+    """Links and joints: children of <robot>, as gazebo and transmissions have joints too."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.path: list[str] = []
+        self.links: dict[str, Element] = {}
+        self.joints: list[_Joint] = []
+
+    def start(self, element: Element) -> None:
+        if not self.path and element.name != "robot":
+            problem = f"the first element is <{element.name[:24]}>, expected <robot>."
+            raise self.source.error(problem, element.line, element.column)
+        self.path.append(element.name)
+        if self.path[:1] == ["robot"] and len(self.path) == 2:
+            if element.name == "link":
+                name = self._attribute(element, "name")
+                if name in self.links:
+                    line = self.links[name].line
+                    problem = f"link {quoted(name)} was given in line {line} already. Rename one."
+                    raise self.source.error(problem, element.line, element.column)
+                self.links[name] = element
+            elif element.name == "joint":
+                self.joints.append(_Joint(element, self._attribute(element, "name")))
+            elif element.name in ("include", "property", "macro", "arg", "if", "unless"):
+                problem = f"<{element.name}> is of xacro. Expand it first: xacro file > robot.urdf"
+                raise self.source.error(problem, element.line, element.column)
+        elif len(self.path) == 3 and self.path[1] == "joint":
+            self._joint_part(element, self.joints[-1])
+
+    def end(self, name: str) -> None:
+        self.path.pop()
+
+    def _joint_part(self, element: Element, joint: _Joint) -> None:
+        if element.name == "parent":
+            joint.parent = self._attribute(element, "link")
+        elif element.name == "child":
+            joint.child = self._attribute(element, "link")
+        elif element.name == "origin":
+            joint.xyz = self._vector(element, "xyz")
+            joint.rpy = self._vector(element, "rpy")
+
+    def _attribute(self, element: Element, name: str) -> str:
+        if name not in element.attributes:
+            problem = f"<{element.name}> has no {name}."
+            raise self.source.error(problem, element.line, element.column)
+        return element.attributes[name]
+
+    def _vector(self, element: Element, name: str) -> list[float]:
+        text = element.attributes.get(name, "0 0 0")
+        values = []
+        for piece in re.finditer(r"\S+", text):
+            value = number(piece[0])
+            if value is None:
+                place = attribute_place(self.source, element, name, piece.start())
+                xacro = " Expand xacro first: xacro file > robot.urdf" if "${" in text else ""
+                problem = f"{quoted(piece[0])} is no number; expected three in {name}.{xacro}"
+                raise self.source.error(problem, *place)
+            values.append(value)
+        if len(values) != 3:
+            place = attribute_place(self.source, element, name)
+            raise self.source.error(f"{len(values)} numbers in {name}, expected 3.", *place)
+        return values
+
+    def place(self, joint: _Joint) -> Place:
+        return joint.element.line, joint.element.column
+
+
+_Links = list[tuple[str, _Joint | None]]  # parents first; each with the joint that leads to it
+
+
+def _sniff(head: bytes, text: str) -> bool:
+    return re.search(r"<robot[\s>]", text) is not None
+
+
+def _read(source: Source, notes: list[str]) -> list[Draft]:
+    robot = _Robot(source)
+    walk(source, robot.start, robot.end)
+    if not robot.links:
+        raise source.error("<robot> has no <link>, so there are no frames.")
+    return [_draft(robot, root, links) for root, links in _trees(robot).items()]
+
+
+def _trees(robot: _Robot) -> dict[str, _Links]:
+    """The links of every tree, by the name of its root."""
+    leads: dict[str, _Joint] = {}
+    for joint in robot.joints:
+        for end, link in (("parent", joint.parent), ("child", joint.child)):
+            if link not in robot.links:
+                known = "" if link else f" Give it a <{end} link=...>."
+                problem = f"joint {quoted(joint.name)}: its {end} {quoted(link)} is no link.{known}"
+                raise robot.source.error(problem, *robot.place(joint))
+        if joint.child in leads:
+            other = quoted(leads[joint.child].name)
+            problem = f"link {quoted(joint.child)} is the child of joint {other} already."
+            raise robot.source.error(problem, *robot.place(joint))
+        leads[joint.child] = joint
+    roots: dict[str, str] = {}  # link -> root
+    trees: dict[str, _Links] = {}
+    for link in robot.links:
+        path = [link]
+        while path[-1] not in roots and path[-1] in leads:
+            path.append(leads[path[-1]].parent)
+            if len(path) > len(robot.links):
+                problem = "the joints form a ring, so that no link is the root. Remove one joint."
+                raise robot.source.error(problem, *robot.place(leads[link]))
+        root = roots.get(path[-1], path[-1])
+        for name in reversed(path):
+            if name not in roots:
+                roots[name] = root
+                trees.setdefault(root, []).append((name, leads.get(name)))
+    return trees
+
+
+def _draft(robot: _Robot, root: str, links: _Links) -> Draft:
+    x = torch.tensor(
+        [[0.0] * 6 if joint is None else joint.xyz + joint.rpy for _, joint in links],
+        dtype=torch.float64,
+    )
+    steps = SE3.from_parts(roll_pitch_yaw(x[:, 3:]), x[:, :3])
+    poses: dict[str, Tensor] = {}
+    for (name, joint), step in zip(links, steps, strict=True):
+        poses[name] = step if joint is None else poses[joint.parent] @ step
+    g = torch.stack(list(poses.values()))
+    finite = g.isfinite().all(-1).all(-1)
+    g[finite] = SE3.project(g[finite])  # products of many joints drift
+    places = [
+        (robot.links[name].line, robot.links[name].column) if joint is None else robot.place(joint)
+        for name, joint in links
+    ]
+    title = stem(robot.source.path)
+    name = title if len(links) == len(robot.links) else f"{title} {root}"
+    return Draft(SE3, g, list(poses), places, name)
+
+
+FORMAT = Format(
+    "urdf", "URDF robot", (".urdf",), "SE(3), frames of the links, joints at zero", _sniff, _read
+)
