@@ -36,3 +36,9 @@ def quoted(text: str, width: int = 24) -> str:
     """A piece of a file, short and free of control characters, for a message."""
     short = text if len(text) <= width else text[: width - 3] + "..."
     return repr(short)
+
+
+def printable(text: str, width: int = 120) -> str:
+    """A message of others, on one line and free of control characters."""
+    short = text if len(text) <= width else text[: width - 3] + "..."
+    return "".join(c if c.isprintable() else " " for c in short).strip()

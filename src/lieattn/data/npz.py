@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -26,11 +27,16 @@ from ._draft import ROUNDING, Draft
 from ._needs import needs
 from ._source import Source, stem
 from .batches import collate
-from .errors import quoted
+from .errors import DataError, printable, quoted
 from .format import Format
 from .sets import PoseSet
 
 _ENTRIES = ("poses", "mask", "names", "set_names", "group")
+# What zipfile raises on archives that are none, or whose directory lies.
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, LookupError),
+    *(OverflowError, MemoryError),
+)
 # By matrix size, the smallest first; an affine group takes whatever is left.
 _GUESSES: dict[int, tuple[Group, ...]] = {
     2: (SO2,),
@@ -76,10 +82,10 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
     arrays = _arrays(source, np)
     ignored = [name for name in arrays if name not in _ENTRIES]
     if ignored:
-        notes.append(f"left out arrays of other names: {', '.join(ignored)[:200]}.")
+        notes.append(f"left out arrays of other names: {printable(', '.join(ignored))}.")
     poses = arrays.get("poses")
     if poses is None:
-        found = ", ".join(arrays)[:200] or "nothing"
+        found = printable(", ".join(arrays)) or "nothing"
         raise source.error(f"has no array 'poses' [S, N, m, m] or [N, m, m]; it holds {found}.")
     if poses.dtype.kind not in "fiu" or poses.dtype.itemsize > 8:
         raise source.error(f"poses are of dtype {poses.dtype}, expected float64 or float32.")
@@ -171,10 +177,13 @@ def _arrays(source: Source, np: Any) -> dict[str, Any]:
                 name = member.filename.removesuffix(".npy")
                 # No more than it claims: a member that holds more fails its checksum.
                 arrays[name] = _array(source, np, name, archive.read(member))
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError) as error:
-        raise source.error(f"is damaged or cut short ({error}). Copy it again.") from None
+    except DataError:
+        raise
     except (NotImplementedError, RuntimeError) as error:  # encrypted, unknown compression
         raise source.error(f"cannot be unpacked: {error}.") from None
+    except _DAMAGE as error:
+        reason = printable(str(error))
+        raise source.error(f"is damaged or cut short ({reason}). Copy it again.") from None
     return arrays
 
 
@@ -188,7 +197,7 @@ def _array(source: Source, np: Any, name: str, data: bytes) -> Any:
             read = np.lib.format.read_array_header_2_0
         shape, fortran, dtype = read(stream)
     except (ValueError, SyntaxError, TypeError, EOFError, MemoryError, RecursionError) as error:
-        reason = str(error).splitlines()[0][:120]
+        reason = printable(str(error))
         raise source.error(f"{quoted(name)} is no array of numpy: {reason}.") from None
     if dtype.hasobject:
         raise source.error(

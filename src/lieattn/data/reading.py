@@ -62,9 +62,19 @@ def read(
     ('tum', lieattn.SE3, torch.Size([2, 4, 4]), ('0.0', '0.1'))
     >>> folder.cleanup()
     """
+    return read_source(load(path, limit), format, group=group, bad=bad)
+
+
+def read_source(
+    source: Source,
+    format: str | None = None,
+    *,
+    group: Group | str | None = None,
+    bad: str = "error",
+) -> PoseSets:
+    """`read` for bytes that are loaded already."""
     if bad not in ("error", "mask"):
         raise ValueError(f"bad must be 'error' or 'mask', got {bad!r}.")
-    source = load(path, limit)
     chosen, why = _choose(source, format)
     notes: list[str] = []
     try:

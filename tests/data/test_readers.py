@@ -1,0 +1,405 @@
+"""Every reader on real files, against a reading of its own; every format joins by itself."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import gemmi
+import numpy as np
+import pytest
+import torch
+from scipy.spatial.transform import Rotation
+from torch import Tensor
+
+import lieattn as la
+from lieattn import data
+from lieattn.data.svg import parse_transform
+
+FILES = sorted(path for path in (Path(__file__).parent / "files").iterdir())
+BY_NAME = {path.name: path for path in FILES}
+
+
+def rigid(rotation: Rotation, t: np.ndarray) -> Tensor:
+    g = np.tile(np.eye(4), (len(t), 1, 1))
+    g[:, :3, :3], g[:, :3, 3] = rotation.as_matrix(), t
+    return torch.from_numpy(g)
+
+
+def close(a: Tensor, b: Tensor, atol: float = 1e-12) -> None:
+    torch.testing.assert_close(a, b, atol=atol, rtol=1e-12)
+
+
+# ---- what holds for every format -------------------------------------------------------------
+
+
+def test_every_format_has_a_real_file() -> None:
+    found = {data.read(path).format for path in FILES}
+    missing = set(data.formats()) - found
+    assert not missing, f"put a small file of {missing} into tests/data/files"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_gives_poses_names_mask_group_and_source(path: Path) -> None:
+    sets = data.read(path)
+    assert len(sets) == len(list(sets)) >= 1
+    assert sets.source == str(path)
+    for x in sets:
+        assert x.poses.dtype == torch.float64
+        assert x.poses.shape == (len(x), x.group.matrix_size, x.group.matrix_size)
+        assert x.mask.shape == (len(x),)
+        assert len(x.names) == len(x)
+        assert x.group is sets.group
+        assert x.name
+        x.group.check(x.poses)
+    assert sets.format in repr(sets)
+    again = data.read(path, format=sets.format)
+    assert again.why == "as asked"
+    assert all(torch.equal(a.poses, b.poses) for a, b in zip(sets, again, strict=True))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_contents_alone_tell_the_format(path: Path, tmp_path: Path) -> None:
+    expected = data.read(path).format
+    for name in ("file", "file.txt", "file.gz"):
+        copy = tmp_path / name
+        raw = path.read_bytes()
+        copy.write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+        sets = data.read(copy)
+        assert (sets.format, sets.why) == (expected, "by its contents")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_saving_keeps_every_bit(path: Path, tmp_path: Path) -> None:
+    sets = data.read(path)
+    data.save(tmp_path / "sets.npz", sets)
+    again = data.read(tmp_path / "sets.npz")
+    assert again.group is sets.group
+    assert [x.name for x in again] == [x.name for x in sets]
+    for a, b in zip(sets, again, strict=True):
+        n = len(a)
+        assert torch.equal(a.poses, b.poses[:n])
+        assert torch.equal(a.mask, b.mask[:n])
+        assert a.names == b.names[:n]
+        assert not b.mask[n:].any()
+    assert [x.name for x in tmp_path.iterdir()] == ["sets.npz"]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_line_ends_and_byte_order_marks_make_no_difference(path: Path, tmp_path: Path) -> None:
+    sets = data.read(path)
+    if sets.format == "npz":
+        pytest.skip("no text")
+    text = path.read_bytes().replace(b"\r\n", b"\n")
+    copy = tmp_path / path.name
+    for other in (text.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + text):
+        copy.write_bytes(other)
+        for a, b in zip(sets, data.read(copy), strict=True):
+            assert torch.equal(a.poses, b.poses)
+            assert a.names == b.names
+
+
+# ---- trajectories ----------------------------------------------------------------------------
+
+
+def test_tum_is_what_scipy_makes_of_it() -> None:
+    x = np.loadtxt(BY_NAME["freiburg1_xyz.tum"])
+    (walk,) = data.read(BY_NAME["freiburg1_xyz.tum"])
+    close(walk.poses, rigid(Rotation.from_quat(x[:, 4:]), x[:, 1:4]))
+    assert walk.names[0] == "1305031098.6659"
+
+
+def test_one_trajectory_in_five_formats_is_the_same() -> None:
+    x = np.array(
+        [line.split()[2:] for line in BY_NAME["sphere.graph"].read_text().splitlines()], dtype=float
+    )
+    expected = rigid(Rotation.from_euler("xyz", x[:, 3:]), x[:, :3])
+    digits = {"graph": 1e-12, "npz": 1e-12, "csv": 1e-7, "kitti": 1e-5}
+    for ending, atol in digits.items():
+        sets = data.read(BY_NAME[f"sphere.{ending}"])
+        assert sets.group is la.SE3
+        close(sets[0].poses, expected, atol)
+
+
+def test_poses_rounded_by_printing_are_projected_and_that_is_noted() -> None:
+    sets = data.read(BY_NAME["sphere.kitti"])
+    assert re.search(r"19 poses .* off SE\(3\) by rounding, 5e-08 at most", sets.notes[0])
+    la.SE3.check(sets[0].poses)  # to 1e-8, where the file has 7 digits
+
+
+def test_g2o_in_three_dimensions_has_the_scalar_part_last() -> None:
+    rows = [
+        x.split() for x in BY_NAME["klaus3.g2o"].read_text().splitlines() if x.startswith("VERTEX")
+    ]
+    x = np.array([row[2:] for row in rows], dtype=float)
+    (graph,) = data.read(BY_NAME["klaus3.g2o"])
+    close(graph.poses, rigid(Rotation.from_quat(x[:, 3:]), x[:, :3]))
+    assert graph.names == ("0", "1", "2")
+
+
+def test_g2o_in_the_plane() -> None:
+    sets = data.read(BY_NAME["w100.graph"])
+    rows = [
+        x.split() for x in BY_NAME["w100.graph"].read_text().splitlines() if x.startswith("VERTEX2")
+    ]
+    for g, row in zip(sets[0].poses, rows, strict=True):
+        x, y, theta = map(float, row[2:])
+        c, s = math.cos(theta), math.sin(theta)
+        close(g, torch.tensor([[c, -s, x], [s, c, y], [0, 0, 1]], dtype=torch.float64))
+    assert sets.notes == ("left out lines that hold no pose: 2 EQUIV.",)
+
+
+def test_g2o_of_edges_alone_is_composed() -> None:
+    sets = data.read(BY_NAME["victoria.g2o"])
+    x, y, heading = 0.0, 0.0, 0.0
+    for i, line in enumerate(
+        line for line in BY_NAME["victoria.g2o"].read_text().splitlines() if "EDGE" in line
+    ):
+        dx, dy, turn = map(float, line.split()[3:6])
+        x += math.cos(heading) * dx - math.sin(heading) * dy
+        y += math.sin(heading) * dx + math.cos(heading) * dy
+        heading += turn
+        row = torch.tensor([x, y, heading], dtype=torch.float64)
+        close(la.SE2.to_xy_theta(sets[0].poses[i + 1]), row)
+    assert "41 poses are composed from edges" in " ".join(sets.notes)
+
+
+# ---- proteins --------------------------------------------------------------------------------
+
+
+def frames(structure: gemmi.Structure) -> dict[str, Tensor]:
+    """Frames by hand: Gram-Schmidt on C - CA and N - CA, the first of alternatives."""
+    chains: dict[str, list[np.ndarray]] = {}
+    for chain in structure[0]:
+        for residue in chain:
+            if not all(residue.find_atom(name, "*") for name in ("N", "CA", "C")):
+                continue
+            n, ca, c = (
+                np.array(residue.find_atom(name, "*").pos.tolist()) for name in ("N", "CA", "C")
+            )
+            g = np.eye(4)
+            g[:3, 0] = (c - ca) / np.linalg.norm(c - ca)
+            y = (n - ca) - g[:3, 0] * (g[:3, 0] @ (n - ca))
+            g[:3, 1] = y / np.linalg.norm(y)
+            g[:3, 2] = np.cross(g[:3, 0], g[:3, 1])
+            g[:3, 3] = ca
+            chains.setdefault(chain.name, []).append(g)
+    return {name: torch.from_numpy(np.stack(g)) for name, g in chains.items()}
+
+
+@pytest.mark.parametrize("name", ["1ejg.pdb", "7pbl.pdb", "3o21.cif"])
+def test_backbones_are_those_that_gemmi_reads(name: str) -> None:
+    structure = gemmi.read_structure(str(BY_NAME[name]))
+    structure.setup_entities()
+    expected = frames(structure)
+    sets = data.read(BY_NAME[name])
+    assert [x.name for x in sets] == list(expected)
+    for x in sets:
+        close(x.poses, expected[x.name], 1e-9)
+
+
+def test_residues_are_named_and_alternatives_chosen_by_occupancy() -> None:
+    (chain,) = data.read(BY_NAME["1ejg.pdb"])
+    assert chain.names[:3] == ("GLY 20", "THR 21", "PRO 22")  # of PRO 0.6, SER and SER
+
+
+def test_a_ligand_after_the_chain_is_no_residue(tmp_path: Path) -> None:
+    lines = BY_NAME["7pbl.pdb"].read_text().splitlines()
+    atoms = [x for x in lines if x.startswith("ATOM") and x[21] == "A"]
+    ligand = ["HETATM" + x[6:22] + " 900" + x[26:] for x in atoms[:7]]
+    (tmp_path / "x.pdb").write_text("\n".join([*atoms, "TER", *ligand, ""]))
+    assert len(data.read(tmp_path / "x.pdb")[0]) == len(data.read(BY_NAME["7pbl.pdb"])[0])
+
+
+def test_the_first_of_several_models_is_read(tmp_path: Path) -> None:
+    lines = [x for x in BY_NAME["7pbl.pdb"].read_text().splitlines() if x.startswith(("A", "T"))]
+    models = [x for i in (1, 2) for x in (f"MODEL        {i}", *lines, "ENDMDL")]
+    (tmp_path / "x.pdb").write_text("\n".join([*models, ""]))
+    sets = data.read(tmp_path / "x.pdb")
+    assert [x.name for x in sets] == ["A", "B"]
+    assert "has 2 models" in sets.notes[0]
+
+
+# ---- drawings, robots, parts -----------------------------------------------------------------
+
+
+def by_hand(transform: str) -> np.ndarray:
+    """A transform from its definition in the standard, one function after the other."""
+    g = np.eye(3)
+    for name, text in re.findall(r"(\w+)\s*\(([^)]*)\)", transform):
+        x = [float(v) for v in re.findall(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?", text)]
+        step = np.eye(3)
+        if name == "matrix":
+            step[:2] = np.array(x).reshape(3, 2).T
+        elif name == "translate":
+            step[:2, 2] = [*x, 0][:2]
+        elif name == "scale":
+            step[0, 0], step[1, 1] = x[0], x[-1]
+        elif name == "rotate":
+            step[:2, :2] = Rotation.from_euler("z", x[0], degrees=True).as_matrix()[:2, :2]
+            centre = np.eye(3)
+            centre[:2, 2] = x[1:] or 0
+            step = centre @ step @ np.linalg.inv(centre)
+        elif name == "skewX":
+            step[0, 1] = math.tan(math.radians(x[0]))
+        elif name == "skewY":
+            step[1, 0] = math.tan(math.radians(x[0]))
+        g = g @ step
+    return g
+
+
+@pytest.mark.parametrize("name", ["emblem-important.svg", "nazar-amulet.svg"])
+def test_drawings_are_what_a_walk_over_the_tree_gives(name: str) -> None:
+    found: list[np.ndarray] = []
+
+    def visit(element: ET.Element, frame: np.ndarray) -> None:
+        if element.get("transform"):
+            frame = frame @ by_hand(element.get("transform", ""))
+            found.append(frame)
+        paint = element.get("gradientTransform")
+        if paint and element.get("gradientUnits") == "userSpaceOnUse":
+            found.append(by_hand(paint))
+        for child in element:
+            visit(child, frame)
+
+    visit(ET.parse(BY_NAME[name]).getroot(), np.eye(3))
+    (drawing,) = data.read(BY_NAME[name])
+    assert drawing.group is la.Aff2
+    close(drawing.poses, torch.from_numpy(np.stack(found)), 1e-9)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rotate(30)",
+        "rotate(-45.5, 10 20)",
+        "translate(3)",
+        "skewX(10) skewY(-5)",
+        "scale(-1,2)translate(1e1-.5)",
+        " matrix(1 2 3 4 5 6) , rotate(90) ",
+        "",
+    ],
+)
+def test_transforms_of_every_kind(text: str) -> None:
+    a, b, c, d, e, f = parse_transform(text)
+    np.testing.assert_allclose([[a, c, e], [b, d, f], [0, 0, 1]], by_hand(text), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["double_pendulum.urdf", "hextilt.urdf"])
+def test_robots_are_what_their_joints_say(name: str) -> None:
+    root = ET.parse(BY_NAME[name]).getroot()
+    joints = {}
+    for joint in root.findall("joint"):
+        origin = joint.find("origin")
+        xyz, rpy = ([float(v) for v in origin.get(k, "0 0 0").split()] for k in ("xyz", "rpy"))
+        step = rigid(Rotation.from_euler("xyz", [rpy]), np.array([xyz]))[0]
+        joints[joint.find("child").get("link")] = (joint.find("parent").get("link"), step)
+
+    def pose(link: str) -> Tensor:
+        if link not in joints:
+            return torch.eye(4, dtype=torch.float64)
+        parent, step = joints[link]
+        return pose(parent) @ step
+
+    (robot,) = data.read(BY_NAME[name])
+    assert set(robot.names) == {link.get("name") for link in root.findall("link")}
+    close(robot.poses, torch.stack([pose(name) for name in robot.names]))
+
+
+def test_parts_hold_their_sub_files() -> None:
+    (part,) = data.read(BY_NAME["u587p01.dat"])
+    rows = [
+        x.split() for x in BY_NAME["u587p01.dat"].read_text().splitlines() if x.startswith("1 ")
+    ]
+    for g, row in zip(part.poses, rows, strict=True):
+        x = np.array(row[2:14], dtype=float)
+        assert (g[:3, 3].numpy() == x[:3]).all()
+        assert (g[:3, :3].numpy() == x[3:].reshape(3, 3)).all()
+    assert part.names[6] == "4-4cylo.dat"
+    assert data.describe([part]).mirrored == 5 / 10
+
+
+def test_models_of_several_files_give_a_set_each(tmp_path: Path) -> None:
+    part = BY_NAME["u587p01.dat"].read_text()
+    (tmp_path / "x.mpd").write_text(f"0 FILE a b.ldr\n{part}0 FILE c.ldr\n{part}")
+    sets = data.read(tmp_path / "x.mpd")
+    assert [(x.name, len(x)) for x in sets] == [("a b.ldr", 10), ("c.ldr", 10)]
+
+
+# ---- npz -------------------------------------------------------------------------------------
+
+
+def test_npz_knows_the_group_or_guesses_it(group: la.Group, tmp_path: Path) -> None:
+    path, g = tmp_path / "x.npz", group.random(2, 5, dtype=torch.float64)
+    np.savez(path, poses=g.numpy(), group=np.array(group.name))
+    assert data.read(path).group is group
+    np.savez(path, poses=g.float().numpy())
+    assert data.read(path).group is group
+    np.savez(path, poses=g[0].numpy())
+    (only,) = data.read(path)
+    assert torch.equal(only.poses, g[0])
+    np.save(tmp_path / "x.npy", g.numpy())
+    assert len(data.read(tmp_path / "x.npy")) == 2
+
+
+def test_npz_takes_a_mask_names_and_columns_first(tmp_path: Path) -> None:
+    g = la.SE3.random(2, 3, dtype=torch.float64)
+    g[1, 2] = torch.nan
+    names = np.array([["a", "b", "c"], ["d", "e", ""]])
+    mask = np.array([[True] * 3, [True, True, False]])
+    poses = np.asfortranarray(g.numpy())
+    np.savez(tmp_path / "x.npz", poses=poses, mask=mask, names=names, colour=names)
+    sets = data.read(tmp_path / "x.npz")
+    assert torch.equal(sets[0].poses, g[0])
+    assert sets[1].mask.tolist() == [True, True, False]
+    assert sets[1].names == ("d", "e", "")
+    assert torch.equal(sets[1].poses[2], torch.eye(4, dtype=torch.float64))
+    assert "colour" in sets.notes[0]
+
+
+# ---- choices of the caller -------------------------------------------------------------------
+
+
+def test_poses_can_be_taken_as_of_another_group() -> None:
+    path = BY_NAME["klaus3.g2o"]
+    rotations = data.read(path, group="SO3")
+    assert torch.equal(rotations[0].poses, data.read(path)[0].poses[:, :3, :3])
+    assert data.read(path, group=la.Aff3).group is la.Aff3
+    assert data.read(BY_NAME["w100.graph"], group="SO2").group is la.SO2
+    with pytest.raises(data.DataError, match=r"4 x 4 matrices of SE\(3\), not poses of SE\(2\)"):
+        data.read(path, group="SE2")
+    with pytest.raises(data.DataError, match="not in SE"):
+        data.read(BY_NAME["u587p01.dat"], group="SE3")
+
+
+def test_a_format_of_your_own_is_one_object(tmp_path: Path) -> None:
+    def read_it(source, notes):
+        x = torch.tensor(json.loads(source.text), dtype=torch.float64)
+        return [data.reading.Draft(la.SO2, la.SO2.from_angle(x), [str(i) for i in range(len(x))])]
+
+    mine = data.Format(
+        "angles", "JSON of angles", (".json",), "SO(2)", lambda head, text: False, read_it
+    )
+    data.register(mine)
+    try:
+        (tmp_path / "x.json").write_text("[0.5, 1.5]")
+        sets = data.read(tmp_path / "x.json")
+        assert (sets.format, sets.why, len(sets[0])) == ("angles", "by its name alone", 2)
+    finally:
+        del data.reading._FORMATS["angles"]
+
+
+def test_reading_text_loads_no_library() -> None:
+    code = (
+        "import sys, torch; before = set(sys.modules); import lieattn as la; "
+        f"[la.data.read(x) for x in {[str(x) for x in FILES if x.suffix not in ('.npz', '.cif')]}];"
+        "print([m for m in ('numpy', 'gemmi') if m in set(sys.modules) - before])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
