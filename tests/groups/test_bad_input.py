@@ -131,3 +131,11 @@ def test_unknown_groups_list_the_known_ones() -> None:
 def test_unknown_charts_list_the_known_ones(any_group: Group) -> None:
     with pytest.raises(ValueError, match="principal"):
         any_group.log(any_group.identity(), chart="nearest")
+
+
+def test_contains_is_where_check_finds_nothing(group: Group) -> None:
+    g = group.random(4, dtype=torch.float64)
+    g[1, 0, 0] = torch.nan
+    g[2] = 0
+    assert group.contains(g).tolist() == [True, False, False, True]
+    assert group.contains(group.identity()).item()

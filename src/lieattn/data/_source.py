@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
+from typing import BinaryIO
 
 from .errors import DataError
 
@@ -74,16 +75,30 @@ def load(path: str | os.PathLike[str], limit: int = LIMIT) -> Source:
             size = os.fstat(file.fileno()).st_size
             if size > limit:
                 raise _too_large(name, _bytes(size), limit)
-            data = file.read(limit + 1)  # a pipe does not tell its size
+            data = _up_to(file, limit)  # a pipe does not tell its size
     except IsADirectoryError:
         raise DataError(name, "is a folder; pass the files in it.") from None
     except OSError as error:
         raise DataError(name, f"cannot be read: {error.strerror or error}.") from None
-    if len(data) > limit:
+    if data is None:
         raise _too_large(name, f"more than {_bytes(limit)}", limit)
     if data.startswith(_GZIP):
         data = _gunzip(name, data, limit)
     return Source(name, data, limit)
+
+
+def _up_to(file: BinaryIO, limit: int) -> bytes | None:
+    """All bytes of a file, None if there are more than the limit.
+
+    In blocks, as `read(n)` makes room for n bytes however few there are.
+    """
+    blocks, size = [], 0
+    while block := file.read(_BLOCK):
+        blocks.append(block)
+        size += len(block)
+        if size > limit:
+            return None
+    return b"".join(blocks)
 
 
 def stem(path: str) -> str:

@@ -71,7 +71,8 @@ def walk(source: Source, start: Callable[[Element], None], end: Callable[[str], 
         parser.Parse(source.data, True)
     except expat.ExpatError as error:
         what = expat.ErrorString(error.code) or str(error)
-        hint = " The file may have been cut short here." if "no element" in what else ""
+        ended = what in ("no element found", "unclosed token")
+        hint = " The file may have been cut short here." if ended else ""
         problem = f"is no well-formed XML: {what}.{hint}"
         raise source.error(problem, error.lineno, error.offset + 1) from None
     except (LookupError, ValueError) as error:

@@ -151,7 +151,7 @@ class _Found:
         self.counts["near"] += int((valid & (angle >= torch.pi - NEAR)).sum())
         self.counts["left"] += int((~valid | (angle >= torch.pi - group.chart_margin())).sum())
         if has_translations(group):
-            self.distances.append((k - q)[:, :-1, -1].norm(dim=-1))
+            self.distances.append(_length((k - q)[:, :-1, -1]))
 
     def share(self, what: str) -> float:
         return self.counts[what] / max(1, sum(len(x) for x in self.angles))
@@ -171,10 +171,15 @@ class _Found:
         return max(there) / min(there) if len(there) > 1 else None
 
 
+def _length(x: Tensor) -> Tensor:
+    largest = x.abs().amax(-1)  # first: the squares of 1e200 are infinite
+    return largest * (x / torch.where(largest > 0, largest, 1)[:, None]).norm(dim=-1)
+
+
 def _rms(x: Tensor) -> float | None:
     if not len(x):
         return None
-    largest = x.max().item()  # first: the squares of 1e200 are infinite
+    largest = x.max().item()
     return largest * (x / largest).square().mean().sqrt().item() if largest > 0 else 0.0
 
 

@@ -1,0 +1,416 @@
+"""Files that are wrong: the message names file, line and column, and nothing is executed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from test_readers import BY_NAME
+
+import lieattn as la
+from lieattn import data
+
+TUM = "0.0 1 2 3 0 0 0 1\n"
+KITTI = "1 0 0 5 0 1 0 6 0 0 1 7\n"
+SVG = '<svg xmlns="http://www.w3.org/2000/svg">\n{}\n</svg>\n'
+ROBOT = '<robot name="r">\n<link name="a"/><link name="b"/>\n{}\n</robot>\n'
+JOINT = '<joint name="j"><parent link="a"/><child link="b"/>{}</joint>'
+ATOM = "ATOM      1  {:<3} ALA A   1    {:>8}{:>8}{:>8}  1.00  0.00"
+RESIDUE = "\n".join(
+    [ATOM.format("N", 1.0, 0.0, 0.0), ATOM.format("CA", 0.0, 0.0, 0.0), ATOM.format("C", 0.0, 1, 0)]
+)
+EUROC = "#timestamp, p_x, p_y, p_z, q_w, q_x, q_y, q_z\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "column", "message"),
+    [
+        ("a.tum", TUM + "0.1 1 2 x 0 0 0 1\n", 2, 9, "'x' is no number; expected 8 numbers"),
+        ("a.tum", TUM + "0.1 1 2,5 3 0 0 0 1\n", 2, 7, "Write decimals with a point"),
+        ("a.tum", TUM + "0.1 1 2 3 0", 2, 12, "5 numbers, .* may have been cut short here"),
+        ("a.tum", TUM + "0.1 1 2 3 0 0 0 1 9\n", 2, 19, "9 numbers, expected 8"),
+        ("a.tum", TUM + "0.1 1 2 1_0 0 0 0 1\n", 2, 9, "'1_0' is no number"),
+        ("a.tum", TUM + "0.1 1 2 3 0 0 0 0\n", 2, 1, "norm 0, expected 1. Normalise it"),
+        ("a.tum", TUM + "0.1 1 2 3 0 0 0 9\n", 2, 1, "norm 9, expected 1"),
+        ("a.tum", TUM + " 0.1 1 2 nan 0 0 0 1\n", 2, 2, "holds NaN or infinity. .*--bad mask"),
+        ("a.tum", TUM + "0.1 1 2 3 0 0 inf 1\n", 2, 1, "NaN or infinity"),
+        ("a.tum", TUM + "0.1 1 2 \0 0 0 0 1\n", 2, 9, "a zero byte: .* binary file"),
+        ("a.tum", "# nothing\n", None, None, "holds no poses"),
+        ("a.kitti", KITTI + KITTI[2:], 2, 22, "11 numbers, expected 12 numbers"),
+        ("a.kitti", KITTI + KITTI.replace("1 7", "9 7"), 2, 1, r"not in SE\(3\).*not orthogonal"),
+        ("a.kitti", KITTI + KITTI.replace("1 7", "-1 7"), 2, 1, "a reflection"),
+        ("a.csv", EUROC + "1,0,0,0,1,0,0\n", 2, 14, "7 numbers, expected t, x, y, z, qw"),
+        ("a.csv", EUROC + "1, 0, , 0,1,0,0,0\n", 2, 7, "'' is no number"),
+        (
+            "a.csv",
+            EUROC.replace("q_w, q_x, q_y, q_z", "q_x, q_y, q_z, q_w") + "1,0,0,0,1,0,0,0\n",
+            1,
+            28,
+            "the header has 'q_x' here, expected .*qw, qx",
+        ),
+        ("a.g2o", "VERTEX_SE2 0 0 0 0\nVERTEX_SE2 0 1 0 0\n", 2, 1, "'0' was given in line 1"),
+        ("a.g2o", "VERTEX_SE2 0 0 0 0\n VERTEX_SE2 1 1 0\n", 2, 18, "VERTEX_SE2 id x y theta"),
+        ("a.g2o", "VERTEX_SE2 0 0 0 0\nVERTEX_SE3:QUAT 1\n", 2, 1, "in a file of 2-D poses"),
+        ("a.g2o", "VERTEX_SE2 0 0 0 0\n12 3\n", 2, 1, "'12' is no kind of line"),
+        ("a.g2o", "EDGE_SE2 0 1 1 0 nan 1 1 1 1 1 1\n", 1, 1, "NaN or infinity"),
+        ("a.g2o", "FIX 0\n", None, None, "holds no poses"),
+        ("a.pdb", RESIDUE.replace("1.0", "1,0", 1), 1, 36, "'     1,0' is no number"),
+        ("a.pdb", RESIDUE[:-30], 3, 37, "ends before its coordinates.*cut short here"),
+        ("a.pdb", RESIDUE.replace("     1.0", "     0.0"), 1, 31, "lie on a line or in one point"),
+        ("a.pdb", RESIDUE.replace("     1.0", "     nan"), 1, 31, "NaN or infinity"),
+        ("a.pdb", RESIDUE.split("\n")[1] + "\n", None, None, "no residue .* among 1 atoms"),
+        ("a.cif", "data_x\n_a.b 'c\n", 2, 8, "is no mmCIF: unterminated 'string'"),
+        ("a.cif", "data_x\n_a.b c\n", None, None, "has no table _atom_site"),
+        ("a.svg", SVG.format('<g transform="rotate(x)"/>'), 2, 22, r"'x\)' where a number"),
+        ("a.svg", SVG.format('<g\n id="1"\n transform="turn(3)"/>'), 4, 13, "'turn' is no tran"),
+        (
+            "a.svg",
+            SVG.format('<g transform="scale(1 2 3)"/>'),
+            2,
+            15,
+            "scale has 3 numbers, .*1 or",
+        ),
+        ("a.svg", SVG.format('<g transform="scale(1"/>'), 2, 22, "the end where a number or"),
+        ("a.svg", SVG.format('<g><a transform="scale(0)"/></g>'), 2, 4, "linear part is singular"),
+        ("a.svg", SVG.format("<g>"), 3, 3, "no well-formed XML: mismatched tag"),
+        ("a.svg", SVG.format("<g/>")[:46], 3, 1, "no element found. The file may have been cut"),
+        ("a.svg", SVG.format("<g/>")[:50], 3, 1, "unclosed token. The file may have been cut"),
+        ("a.svg", SVG.format("<g/>"), None, None, "no element has a transform"),
+        ("a.svg", "<html><svg/></html>", 1, 1, "the first element is <html>, expected <svg>"),
+        ("a.urdf", ROBOT.format(JOINT.format('<origin xyz="0 0 a"/>')), 3, 69, "'a' is no number"),
+        ("a.urdf", ROBOT.format(JOINT.format('<origin rpy="0 0"/>')), 3, 65, "2 numbers in rpy"),
+        ("a.urdf", ROBOT.format(JOINT.format('<origin xyz="${x} 0 0"/>')), 3, 65, "Expand xacro"),
+        ("a.urdf", ROBOT.format(JOINT.replace('link="a"', 'link="c"')), 3, 1, "parent 'c' is no"),
+        ("a.urdf", ROBOT.format(JOINT * 2), 3, 60, "'b' is the child of joint 'j' already"),
+        ("a.urdf", ROBOT.format('<link name="a"/>'), 3, 1, "'a' was given in line 2 already"),
+        ("a.urdf", ROBOT.format("<link/>"), 3, 1, "<link> has no name"),
+        ("a.urdf", ROBOT.format("<xacro:macro/>"), 3, 1, "is of xacro. Expand it first"),
+        ("a.dat", "0 Part\n1 16 0 0 0 1 0 0 0 1 0 0 0 1\n", 2, 29, "name of the file is missing"),
+        ("a.dat", "0 Part\n1 16 0 0 0 1 0 0 0 1 0 0 0 x a.dat\n", 2, 28, "'x' is no number"),
+        ("a.dat", "0 Part\n1 16 0 0 0 1 0 0 0 1 0 0 0 0 a.dat\n", 2, 1, "part is singular"),
+        ("a.dat", "0 Part\n7 16\n", 2, 1, "'7' is no kind of line"),
+        ("a.dat", "0 Part\n", None, None, "no line of type 1"),
+    ],
+)
+def test_the_place_is_named(
+    name: str, text: str, line: int | None, column: int | None, message: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(text.replace("{}", ""))
+    with pytest.raises(data.DataError, match=message) as caught:
+        data.read(path)
+    if line is not None:
+        assert (caught.value.line, caught.value.column) == (line, column)
+        place = f"{path}, line {line}, column {column}: "
+        assert str(caught.value).startswith(place)
+    assert "(Read as " in str(caught.value)
+    assert pickle.loads(pickle.dumps(caught.value)).args == caught.value.args
+
+
+def test_joints_in_a_ring_are_refused(tmp_path: Path) -> None:
+    back = JOINT.replace('"j"', '"k"').replace('"a"', '"-"').replace('"b"', '"a"')
+    text = ROBOT.format(JOINT.format("") + back.replace('"-"', '"b"').format(""))
+    (tmp_path / "a.urdf").write_text(text)
+    with pytest.raises(data.DataError, match=r"line 3, .*the joints form a ring"):
+        data.read(tmp_path / "a.urdf")
+
+
+def test_a_coordinate_in_mmcif_is_placed(tmp_path: Path) -> None:
+    text = BY_NAME["3o21.cif"].read_text()
+    (tmp_path / "a.cif").write_text(text.replace("-41.320", "-41.x20"))
+    row = text.split("\n").index(next(x for x in text.split("\n") if "-41.320" in x))
+    column = text.split("\n")[row].index("-41.320")
+    with pytest.raises(
+        data.DataError, match=r"'-41.x20' is no number; .*Cartn_y of row 2"
+    ) as caught:
+        data.read(tmp_path / "a.cif")
+    assert (caught.value.line, caught.value.column) == (row + 1, column + 1)
+
+
+def test_poses_that_are_none_can_be_masked(tmp_path: Path) -> None:
+    path = tmp_path / "a.tum"
+    path.write_text(TUM + "0.1 nan 2 3 0 0 0 1\n0.2 1 2 3 0 0 0 0\n" + TUM)
+    sets = data.read(path, bad="mask")
+    assert sets[0].mask.tolist() == [True, False, False, True]
+    la.SE3.check(sets[0].poses)
+    assert "2 of 4 poses of a are masked; the first: " in sets.notes[0]
+    assert "line 2, column 1" in sets.notes[0]
+    path.write_text("0.1 nan 2 3 0 0 0 1\n")
+    with pytest.raises(data.DataError, match="holds no pose: all are masked"):
+        data.read(path, bad="mask")
+    with pytest.raises(ValueError, match="'error' or 'mask', got 'drop'"):
+        data.read(path, bad="drop")
+
+
+def test_a_set_of_one_pose_is_a_set(tmp_path: Path) -> None:
+    (tmp_path / "a.tum").write_text(TUM)
+    (one,) = data.read(tmp_path / "a.tum")
+    assert len(one) == 1
+    summary = data.describe([one])
+    assert (summary.pairs, summary.distance) == (0, None)
+    assert any("a single pose" in advice for advice in summary.advice())
+
+
+def test_quaternions_of_any_size_are_measured_without_overflow(tmp_path: Path) -> None:
+    for q in ("1e200 0 0 1e200", "1e-200 0 0 0"):
+        (tmp_path / "a.tum").write_text(f"0 1 2 3 {q}\n")
+        with pytest.raises(data.DataError, match=r"norm 1.*e[+-]200, expected 1"):
+            data.read(tmp_path / "a.tum")
+
+
+# ---- files as such ---------------------------------------------------------------------------
+
+
+def test_files_that_are_not_there_or_no_files(tmp_path: Path) -> None:
+    with pytest.raises(data.DataError, match="cannot be read: No such file"):
+        data.read(tmp_path / "nothing.tum")
+    with pytest.raises(data.DataError, match="is a folder; pass the files in it"):
+        data.read(tmp_path)
+    for content in (b"", b" \n\n", b"\0" * 100):
+        (tmp_path / "a.tum").write_bytes(content)
+        with pytest.raises(data.DataError, match="is empty"):
+            data.read(tmp_path / "a.tum")
+    with pytest.raises(ValueError, match="unknown format 'tmu'; known are npz, "):
+        data.read(BY_NAME["sphere.kitti"], format="tmu")
+
+
+def test_a_file_of_no_known_format_says_what_is_known(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("1 2 3\n4 5 6\n")
+    with pytest.raises(data.DataError, match=r"none of the formats known: npz, .* 8 numbers \(tum"):
+        data.read(tmp_path / "a.txt")
+
+
+def test_what_powershell_writes_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text(TUM + TUM, encoding="utf-16")
+    assert len(data.read(tmp_path / "a.txt")[0]) == 2
+
+
+def test_large_files_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.tum"
+    with path.open("wb") as file:
+        file.truncate(10**12)  # a hole: no disk is used
+    with pytest.raises(data.DataError, match=r"is 1e\+03 GB; the limit is 256 MB. .*--limit MB"):
+        data.read(path)
+    path.write_text(TUM * 100)
+    with pytest.raises(data.DataError, match=r"is 1.8 kB; the limit is 1 kB"):
+        data.read(path, limit=1000)
+    assert len(data.read(path, limit=10_000)[0]) == 100
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        data.read(path, limit=0)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no endless file")
+def test_endless_files_end_at_the_limit() -> None:
+    with pytest.raises(data.DataError, match="more than 100 kB; the limit is 100 kB"):
+        data.read("/dev/zero", limit=100_000)
+
+
+def test_gzip_is_unpacked_no_further_than_the_limit(tmp_path: Path) -> None:
+    path = tmp_path / "a.tum.gz"
+    path.write_bytes(gzip.compress(b"\n" * 10**8) * 3)
+    tracemalloc.start()
+    with pytest.raises(data.DataError, match="more than 10 MB when unpacked"):
+        data.read(path, limit=10**7)
+    assert tracemalloc.get_traced_memory()[1] < 3e7
+    tracemalloc.stop()
+    packed = gzip.compress(TUM.encode())
+    for wrong, message in (
+        (packed[:-4], "cut short"),
+        (packed[:15] + b"?" + packed[16:], "damaged"),
+    ):
+        path.write_bytes(wrong)
+        with pytest.raises(data.DataError, match=message):
+            data.read(path)
+    path.write_bytes(packed + packed)
+    assert len(data.read(path)[0]) == 2
+
+
+# ---- XML -------------------------------------------------------------------------------------
+
+LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">\n' for i in range(1, 30))
+
+
+@pytest.mark.parametrize(
+    "doctype",
+    [
+        f'<!ENTITY l0 "ha">\n{LAUGHS}',
+        '<!ENTITY x SYSTEM "file:///etc/passwd">',
+        '<!ENTITY x PUBLIC "x" "http://127.0.0.1:1/x">',
+        '<!ENTITY % x SYSTEM "http://127.0.0.1:1/x.dtd"> %x;',
+        f'<!ENTITY x "{"a" * 1000}">',
+    ],
+)
+@pytest.mark.parametrize(("name", "body"), [("a.svg", SVG), ("a.urdf", ROBOT)])
+def test_entities_that_read_files_or_fill_memory_are_refused(
+    doctype: str, name: str, body: str, tmp_path: Path
+) -> None:
+    entity = "&l29;" if "l29" in doctype else "&x;"
+    root = name.removeprefix("a.").replace("urdf", "robot")
+    text = f"<!DOCTYPE {root} [\n{doctype}\n]>\n" + body.format(f'<g transform="{entity}"/>')
+    (tmp_path / name).write_text(text)
+    with pytest.raises(data.DataError, match=r"line [2-4], .*the entity '(l1|x)' is declared"):
+        data.read(tmp_path / name)
+
+
+def test_namespaces_of_illustrator_and_doctypes_are_allowed(tmp_path: Path) -> None:
+    text = (
+        '<?xml version="1.0" encoding="iso-8859-1"?>\n'
+        '<!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" "http://127.0.0.1:1/svg11.dtd" [\n'
+        '<!ENTITY ns_svg "http://www.w3.org/2000/svg">\n<!ENTITY two "scale(2)">\n]>\n'
+        '<svg xmlns="&ns_svg;"><g id="Fl\xe4che" transform="&two;"/></svg>'
+    )
+    (tmp_path / "a.svg").write_text(text, encoding="latin-1")
+    (drawing,) = data.read(tmp_path / "a.svg")
+    assert drawing.names == ("g Fläche",)
+    assert drawing.poses[0, 0, 0] == 2
+
+
+def test_deep_nesting_is_no_recursion(tmp_path: Path) -> None:
+    depth = 50_000
+    text = SVG.format('<g transform="rotate(1)">' * depth + "</g>" * depth)
+    (tmp_path / "a.svg").write_text(text)
+    assert len(data.read(tmp_path / "a.svg")[0]) == depth
+    links = "".join(f'<link name="{i}"/>' for i in range(3000))
+    joints = "".join(
+        f'<joint name="j{i}"><parent link="{i}"/><child link="{i + 1}"/></joint>'
+        for i in range(2999)
+    )
+    (tmp_path / "a.urdf").write_text(f'<robot name="snake">{links}{joints}</robot>')
+    assert len(data.read(tmp_path / "a.urdf")[0]) == 3000
+
+
+# ---- npz -------------------------------------------------------------------------------------
+
+
+class Bomb:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (str(self.path),)
+
+
+def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
+    objects = np.array([Bomb(tmp_path / "boom")], dtype=object)
+    for arrays in ({"poses": objects}, {"poses": np.eye(3)[None], "names": objects}):
+        np.savez(tmp_path / "a.npz", **arrays)
+        with pytest.raises(data.DataError, match="holds pickled Python objects, which are never"):
+            data.read(tmp_path / "a.npz")
+    assert not (tmp_path / "boom").exists()
+    with (tmp_path / "b.npz").open("wb") as file:
+        pickle.dump(Bomb(tmp_path / "boom"), file)
+    with pytest.raises(data.DataError):
+        data.read(tmp_path / "b.npz")
+    assert not (tmp_path / "boom").exists()
+
+
+def test_zip_bombs_are_refused_by_what_they_claim(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": (10**6, 4, 4)}
+    )
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("poses.npy", header.getvalue() + bytes(8 * 16 * 10**6))
+    assert path.stat().st_size < 10**6
+    tracemalloc.start()
+    with pytest.raises(data.DataError, match="is 128 MB when unpacked; the limit is 50 MB"):
+        data.read(path, limit=50_000_000)
+    assert tracemalloc.get_traced_memory()[1] < 3e7
+    tracemalloc.stop()
+
+
+def test_archives_that_lie_about_sizes_are_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.npz"
+    np.savez_compressed(path, poses=np.zeros((10**5, 4, 4)))
+    raw = path.read_bytes()
+    size = struct.pack("<I", 12_800_128)
+    assert size in raw
+    path.write_bytes(raw.replace(size, struct.pack("<I", 200)))
+    with pytest.raises(data.DataError, match="damaged"):
+        data.read(path)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"points": np.eye(3)[None]}, r"has no array 'poses' .*; it holds points"),
+        ({"poses": np.zeros((5, 7))}, r"poses are \[5, 7\], expected .*TUM"),
+        ({"poses": np.zeros((0, 4, 4))}, r"poses are \[0, 4, 4\]: there are none"),
+        ({"poses": np.zeros((2, 0, 4, 4))}, "there are none"),
+        ({"poses": np.array([["a"]])}, "poses are of dtype <U1, expected float64"),
+        ({"poses": np.eye(4)[None].astype(complex)}, "of dtype complex128"),
+        ({"poses": np.eye(5)[None]}, "matrices are 5 x 5; .* 2, 3 or 4"),
+        ({"poses": np.eye(3)[None], "group": np.array("SE9")}, "its group is 'SE9': unknown"),
+        ({"poses": np.eye(3)[None], "group": np.array("SE3")}, r"\[..., 3, 3\], those of its SE"),
+        ({"poses": np.eye(3)[None], "mask": np.ones(1)}, r"mask is float64 \[1\], expected bool"),
+        ({"poses": np.eye(3)[None], "mask": np.zeros(1, bool)}, "all are masked"),
+        ({"poses": np.eye(3)[None], "names": np.array(["a", "b"])}, r"names are <U1 \[2\], exp"),
+        ({"poses": np.eye(3)[None] * np.nan}, "a, pose 0: the pose holds NaN"),
+        ({"poses": np.zeros((2, 1, 4, 4)) + np.diag([0, 1, 1, 1])}, "set 0, pose 0: .*singular"),
+    ],
+)
+def test_arrays_that_are_no_poses(
+    arrays: dict[str, np.ndarray], message: str, tmp_path: Path
+) -> None:
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(data.DataError, match=message):
+        data.read(tmp_path / "a.npz")
+
+
+def test_headers_that_ask_for_terabytes_are_refused(tmp_path: Path) -> None:
+    header = io.BytesIO()
+    shape = (10**12, 4, 4)
+    np.lib.format.write_array_header_1_0(
+        header, {"descr": "<f8", "fortran_order": False, "shape": shape}
+    )
+    (tmp_path / "a.npy").write_bytes(header.getvalue() + b"\0" * 64)
+    with pytest.raises(data.DataError, match=r"should be \[1000000000000, 4, 4\] of float64, but"):
+        data.read(tmp_path / "a.npy")
+
+
+def test_an_interrupted_save_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sets = data.read(BY_NAME["klaus3.g2o"])
+    data.save(tmp_path / "a.npz", sets)
+    before = (tmp_path / "a.npz").read_bytes()
+
+    def fail(file: Any, **arrays: Any) -> None:
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez_compressed", fail)
+    with pytest.raises(KeyboardInterrupt):
+        data.save(tmp_path / "a.npz", sets)
+    assert [x.name for x in tmp_path.iterdir()] == ["a.npz"]
+    assert (tmp_path / "a.npz").read_bytes() == before
+
+
+def test_a_missing_library_is_named_with_its_extra(tmp_path: Path) -> None:
+    (tmp_path / "gemmi.py").write_text("raise ImportError")
+    code = f"import lieattn as la; la.data.read({str(BY_NAME['3o21.cif'])!r})"
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert "mmCIF files need gemmi. Install it with: pip install 'lieattn[data]'" in done.stderr
+
+
+def test_huge_numbers_do_not_spoil_a_summary(tmp_path: Path) -> None:
+    (tmp_path / "a.tum").write_text(TUM + "1 1e200 2 3 0 0 0 1\n")
+    summary = data.describe(data.read(tmp_path / "a.tum").sets)
+    assert summary.distance == pytest.approx(1e200)
+    assert torch.tensor(summary.offset).isfinite()
