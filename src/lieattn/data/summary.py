@@ -230,25 +230,24 @@ def _chart(x: Summary) -> str:
 def _scale(x: Summary) -> str:
     if not x.distance:
         return ""
-    about = float(f"{x.distance:.2g}")
     if x.spread and x.spread > 10:
         return (
-            f"distances differ {x.spread:.2g}-fold between sets: use normalise=True, which scales "
-            "each set by itself."
+            f"distances differ {about(x.spread)}-fold between sets: use normalise=True, which "
+            "scales each set by itself."
         )
     if not 1 / 3 <= x.distance <= 3:
         return (
-            f"distances of pairs are about {about:g}: divide translations by {about:g} "
-            "(data.rescaled), or use normalise=True."
+            f"distances of pairs are about {about(x.distance)}: divide translations by "
+            f"{about(x.distance)} (data.rescaled), or use normalise=True."
         )
-    return f"distances of pairs are about {about:g}: no rescaling is needed."
+    return f"distances of pairs are about {about(x.distance)}: no rescaling is needed."
 
 
 def _centre(x: Summary) -> str:
     if x.offset is None or x.offset < 1000:
         return ""
     return (
-        f"positions are {x.offset:.2g} times farther from the origin than from each other: "
+        f"positions are {about(x.offset)} times farther from the origin than from each other: "
         "data.centred before casting to float32, or digits are lost."
     )
 
@@ -262,6 +261,16 @@ def _sizes(x: Summary) -> list[str]:
     if x.fits is not None:
         advice.append(f"all poses are in {x.fits}: group={x.fits.name!r} needs fewer weights.")
     return advice
+
+
+def about(x: float) -> str:
+    """A number to two digits, as people write it.
+
+    >>> about(237.4), about(55012.0), about(0.0321), about(1.2e9)
+    ('240', '55,000', '0.032', '1.2e+09')
+    """
+    rounded = float(f"{x:.2g}")
+    return f"{rounded:,.0f}" if 10 <= rounded < 1e6 else f"{rounded:g}"
 
 
 def percent(share: float) -> str:

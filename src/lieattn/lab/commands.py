@@ -184,3 +184,51 @@ def bench(
     if stopped:
         errors.print(f"lieattn: {stopped}")
         raise typer.Exit(130)
+
+
+@app.command()
+def data(
+    files: Annotated[list[Path], typer.Argument(help="Files of poses.", show_default=False)],
+    format: Annotated[
+        str | None,
+        typer.Option(
+            help="npz, svg, urdf, mmcif, pdb, g2o, ldraw, euroc, tum, kitti; by default what the "
+            "file looks like."
+        ),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Take poses as of this group: SO3 for rotations alone.")
+    ] = None,
+    bad: Annotated[
+        str, typer.Option(help="Poses that are none, such as NaN: error, or mask.")
+    ] = "error",
+    limit: Annotated[float, typer.Option(min=0.001, help="Largest file, in MB.")] = 256.0,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw a set and its pairs: .png, .svg, .pdf.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the poses to this .npz.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the sample of pairs.")] = 0,
+) -> None:
+    """Say what is in files of poses, and what to do before training on them.
+
+    Group, counts, distances, pairs off the chart or near its cut; which chart, which scale.
+
+    Exits with 2 if a file cannot be read; the others are read all the same.
+    """
+    from .inspection.findings import Request
+    from .inspection.run import run
+    from .storage import RunError
+
+    errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    asked = Request(files, format, group, bad, limit, seed)
+    try:
+        failed = run(asked, Console(), plot=plot, save=save, as_json=json)
+    except RunError as error:
+        failed = [str(error)]
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    for line in failed:
+        errors.print(f"lieattn: {line}")
+    if failed:
+        raise typer.Exit(2)

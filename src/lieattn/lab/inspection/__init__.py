@@ -1,0 +1,1 @@
+"""`lieattn data`: what is in files of poses."""

@@ -1,0 +1,59 @@
+"""`lieattn data`: read, print, draw, save."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+
+from ... import data
+from ..storage import RunError
+from .findings import Findings, Request, find
+from .terminal import print_findings
+
+
+def run(
+    asked: Request,
+    console: Console,
+    *,
+    plot: Path | None = None,
+    save: Path | None = None,
+    as_json: bool = False,
+) -> list[str]:
+    """Say what is in the files; what could not be read comes back.
+
+    Raises:
+        RunError: something that the user can mend.
+    """
+    if plot is not None:
+        from .picture import draw, require_drawable
+
+        require_drawable(plot)
+    found = find(asked)
+    if as_json:
+        console.print(json.dumps(found.to_dict(), indent=2), soft_wrap=True, markup=False)
+    else:
+        print_findings(found, console)
+    written = []
+    if plot is not None and found.files:
+        draw(found, plot)
+        written.append(plot)
+    if save is not None and found.files:
+        _save(found, save)
+        written.append(save)
+    if not as_json:
+        for path in written:
+            console.print(f"\n{path}", highlight=False, markup=False, soft_wrap=True)
+        console.print()
+    return found.errors
+
+
+def _save(found: Findings, path: Path) -> None:
+    groups = list(found.summaries)
+    if len(groups) > 1:
+        raise RunError(f"--save takes poses of one group, found {', '.join(groups)}.")
+    try:
+        data.save(path, [x for file in found.files for x in file])
+    except OSError as error:
+        raise RunError(f"cannot write {path}: {error.strerror}.") from None
