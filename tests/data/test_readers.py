@@ -49,7 +49,7 @@ def test_every_format_has_a_real_file() -> None:
 def test_a_file_gives_poses_names_mask_group_and_source(path: Path) -> None:
     sets = data.read(path)
     assert len(sets) == len(list(sets)) >= 1
-    assert sets.source == str(path)
+    assert sets.path == str(path)
     for x in sets:
         assert x.poses.dtype == torch.float64
         assert x.poses.shape == (len(x), x.group.matrix_size, x.group.matrix_size)
@@ -57,6 +57,7 @@ def test_a_file_gives_poses_names_mask_group_and_source(path: Path) -> None:
         assert len(x.names) == len(x)
         assert x.group is sets.group
         assert x.name
+        assert x.source == str(path)
         x.group.check(x.poses)
     assert sets.format in repr(sets)
     again = data.read(path, format=sets.format)
@@ -82,6 +83,7 @@ def test_saving_keeps_every_bit(path: Path, tmp_path: Path) -> None:
     again = data.read(tmp_path / "sets.npz")
     assert again.group is sets.group
     assert [x.name for x in again] == [x.name for x in sets]
+    assert [x.source for x in again] == [x.source for x in sets]  # what a split goes by
     for a, b in zip(sets, again, strict=True):
         n = len(a)
         assert torch.equal(a.poses, b.poses[:n])

@@ -4,6 +4,7 @@ Each format is one file of this package, known by one line in `reading.py`.
 """
 
 from .batches import Batch, collate, hide
+from .datasets import DATASETS, Dataset, dataset
 from .errors import DataError
 from .format import Format
 from .npz import save
@@ -22,14 +23,17 @@ from .windows import (
 )
 
 __all__ = [
+    "DATASETS",
     "Batch",
     "DataError",
+    "Dataset",
     "Format",
     "PoseSet",
     "PoseSets",
     "Summary",
     "centred",
     "collate",
+    "dataset",
     "describe",
     "formats",
     "from_tensor",

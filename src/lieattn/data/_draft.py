@@ -29,6 +29,7 @@ class Draft:
         name: of the set.
         problems: number of a pose -> why it is none.
         mask: `[N]`, False where the file itself says that there is no pose.
+        source: the file that the set is from, where this one was made of others.
     """
 
     group: Group
@@ -38,6 +39,7 @@ class Draft:
     name: str = ""
     problems: dict[int, str] = field(default_factory=dict)
     mask: Tensor | None = None
+    source: str = ""
 
     @staticmethod
     def from_quaternions(
@@ -129,7 +131,8 @@ def finish(draft: Draft, source: Source, bad: str, notes: list[str]) -> PoseSet:
         notes.append(f"{len(problems)} of {len(g)} poses{of} are masked; the first: {first}")
     if not known.any():
         raise source.error(f"set {name or 'of the file'} holds no pose: all are masked.")
-    return PoseSet(group, g.contiguous(), known, tuple(draft.names), name, source.path)
+    origin = draft.source or source.path
+    return PoseSet(group, g.contiguous(), known, tuple(draft.names), name, origin)
 
 
 def _without_rounding(

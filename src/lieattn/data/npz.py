@@ -4,6 +4,7 @@
     mask       [S, N] or [N], True where there is a pose           (optional)
     names      [S, N] or [N], text, one a pose                     (optional)
     set_names  [S], text, one a set                                (optional)
+    sources    [S], text, the file that a set is from: `split` keeps these together (optional)
     group      text, such as "SE3"; guessed from the matrices if it is not there
 
 Nothing is unpickled, and arrays are unpacked no further than the limit.
@@ -31,7 +32,7 @@ from .errors import DataError, printable, quoted
 from .format import Format
 from .sets import PoseSet
 
-_ENTRIES = ("poses", "mask", "names", "set_names", "group")
+_ENTRIES = ("poses", "mask", "names", "set_names", "sources", "group", "splits", "about")
 # What zipfile raises on archives that are none, or whose directory lies.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, LookupError),
@@ -65,6 +66,7 @@ def save(path: str | os.PathLike[str], sets: Iterable[PoseSet]) -> None:
                 mask=batch.mask.numpy(),
                 names=np.array(names, dtype=str),
                 set_names=np.array([x.name for x in sets], dtype=str),
+                sources=np.array([x.source for x in sets], dtype=str),
                 group=np.array(sets[0].group.name),
             )
         os.replace(part, name)
@@ -79,14 +81,14 @@ def _sniff(head: bytes, text: str) -> bool:
 
 def _read(source: Source, notes: list[str]) -> list[Draft]:
     np = needs("numpy", ".npz files", source.path)
-    arrays = _arrays(source, np)
-    ignored = [name for name in arrays if name not in _ENTRIES]
+    found = arrays(source, np)
+    ignored = [name for name in found if name not in _ENTRIES]
     if ignored:
         notes.append(f"left out arrays of other names: {printable(', '.join(ignored))}.")
-    poses = arrays.get("poses")
+    poses = found.get("poses")
     if poses is None:
-        found = printable(", ".join(arrays)) or "nothing"
-        raise source.error(f"has no array 'poses' [S, N, m, m] or [N, m, m]; it holds {found}.")
+        held = printable(", ".join(found)) or "nothing"
+        raise source.error(f"has no array 'poses' [S, N, m, m] or [N, m, m]; it holds {held}.")
     if poses.dtype.kind not in "fiu" or poses.dtype.itemsize > 8:
         raise source.error(f"poses are of dtype {poses.dtype}, expected float64 or float32.")
     if poses.ndim not in (3, 4) or poses.shape[-1] != poses.shape[-2]:
@@ -98,16 +100,24 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
     several = poses.ndim == 4
     g = torch.from_numpy(np.array(poses, dtype=np.float64).reshape(-1, *poses.shape[-3:]))
     count, size = g.shape[:2]
-    mask = _mask(source, arrays.get("mask"), poses.shape[:-2]).reshape(count, size)
-    names = _texts(source, "names", arrays.get("names"), poses.shape[:-2])
-    titles = _texts(source, "set_names", arrays.get("set_names"), poses.shape[: int(several)])
-    group = _group(source, arrays.get("group"), g[mask])
+    mask = _mask(source, found.get("mask"), poses.shape[:-2]).reshape(count, size)
+    names = _texts(source, "names", found.get("names"), poses.shape[:-2])
+    titles = _texts(source, "set_names", found.get("set_names"), poses.shape[: int(several)])
+    sources = _texts(source, "sources", found.get("sources"), poses.shape[: int(several)])
+    group = _group(source, found.get("group"), g[mask])
     if names is None:
         names = [str(i) for i in range(size)] * count
     if titles is None:
         titles = [f"set {i}" for i in range(count)] if several else [stem(source.path)]
     return [
-        Draft(group, g[i], names[i * size : (i + 1) * size], (), titles[i], {}, mask[i])
+        Draft(
+            group,
+            g[i],
+            names[i * size : (i + 1) * size],
+            name=titles[i],
+            mask=mask[i],
+            source=sources[i] if sources else "",
+        )
         for i in range(count)
     ]
 
@@ -162,11 +172,11 @@ def _group(source: Source, entry: Any, g: Tensor) -> Group:
     return _GUESSES[m][-1]
 
 
-def _arrays(source: Source, np: Any) -> dict[str, Any]:
+def arrays(source: Source, np: Any) -> dict[str, Any]:
     """The arrays of a file, each of the size that it says, none larger than the limit."""
     if source.data.startswith(b"\x93NUMPY"):
         return {"poses": _array(source, np, "poses", source.data)}
-    arrays: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
             members = archive.infolist()
@@ -176,7 +186,7 @@ def _arrays(source: Source, np: Any) -> dict[str, Any]:
             for member in members:
                 name = member.filename.removesuffix(".npy")
                 # No more than it claims: a member that holds more fails its checksum.
-                arrays[name] = _array(source, np, name, archive.read(member))
+                found[name] = _array(source, np, name, archive.read(member))
     except DataError:
         raise
     except (NotImplementedError, RuntimeError) as error:  # encrypted, unknown compression
@@ -184,7 +194,7 @@ def _arrays(source: Source, np: Any) -> dict[str, Any]:
     except _DAMAGE as error:
         reason = printable(str(error))
         raise source.error(f"is damaged or cut short ({reason}). Copy it again.") from None
-    return arrays
+    return found
 
 
 def _array(source: Source, np: Any, name: str, data: bytes) -> Any:

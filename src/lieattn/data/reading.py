@@ -88,7 +88,7 @@ def read_source(
         if format is not None:
             raise
         raise error.with_hint(_hint(chosen, why)) from None
-    return PoseSets(sets, chosen.name, why, tuple(notes))
+    return PoseSets(sets, source.path, chosen.name, why, tuple(notes))
 
 
 def _choose(source: Source, name: str | None) -> tuple[Format, str]:

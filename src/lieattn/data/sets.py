@@ -47,12 +47,14 @@ class PoseSets(Sequence[PoseSet]):
 
     Attributes:
         sets: at least one, each with at least one pose.
+        path: the file.
         format: the name of the format it was read as.
         why: how that format was chosen.
         notes: what was left out or mended, a sentence each.
     """
 
     sets: tuple[PoseSet, ...]
+    path: str
     format: str
     why: str
     notes: tuple[str, ...] = ()
@@ -61,11 +63,6 @@ class PoseSets(Sequence[PoseSet]):
     def group(self) -> Group:
         """The group of all of them."""
         return self.sets[0].group
-
-    @property
-    def source(self) -> str:
-        """The file."""
-        return self.sets[0].source
 
     @overload
     def __getitem__(self, index: int) -> PoseSet: ...
@@ -85,4 +82,4 @@ class PoseSets(Sequence[PoseSet]):
     def __repr__(self) -> str:
         total = sum(len(x) for x in self.sets)
         count = "1 set" if len(self) == 1 else f"{len(self)} sets"
-        return f"PoseSets({self.source!r}, {self.format}: {count}, {total} poses of {self.group})"
+        return f"PoseSets({self.path!r}, {self.format}: {count}, {total} poses of {self.group})"

@@ -73,7 +73,7 @@ def _read(asked: Request, path: Path, found: Findings) -> None:
 
 def _file(file: data.PoseSets) -> dict[str, Any]:
     return {
-        "path": file.source,
+        "path": file.path,
         "format": file.format,
         "why": file.why,
         "group": file.group.name,

@@ -34,7 +34,7 @@ def print_findings(found: Findings, console: Console) -> None:
 def _one_file(file: data.PoseSets) -> Text:
     title = data.formats()[file.format].title
     return Text.assemble(
-        (f"\n{file.source}\n", "bold"),
+        (f"\n{file.path}\n", "bold"),
         f"{title}, {file.why}",
         (" (--format forces another)" if file.why != "as asked" else "", "dim"),
         overflow="fold",
@@ -63,12 +63,12 @@ def _files(files: list[data.PoseSets]) -> Group:
 
 def _folder(files: list[data.PoseSets]) -> str:
     """The folder that all of them are in; blank if they are from here and there."""
-    folders = {os.path.dirname(file.source) for file in files}
+    folders = {os.path.dirname(file.path) for file in files}
     return folders.pop() if len(folders) == 1 else ""
 
 
 def _short(file: data.PoseSets, folder: str) -> str:
-    return os.path.basename(file.source) if folder else file.source
+    return os.path.basename(file.path) if folder else file.path
 
 
 def _notes(files: list[data.PoseSets], console: Console) -> None:
