@@ -181,9 +181,9 @@ def _steps(x: Tensor, bits: int) -> Tensor:
 MAKERS: dict[str, tuple[Callable[[Path], tuple[list[PoseSet], list[str]]], str]] = {
     "victoria_park": (
         victoria_park,
-        "Odometry of a car in Victoria Park, Sydney (J. Guivant and E. Nebot, University of Sydney), "
-        "from GTSAM 4.3.0 (victoria_park.txt). "
-        "Copyright Georgia Tech Research Corporation, simplified BSD licence. Stretches of one drive.",
+        "Odometry of a car in Victoria Park, Sydney (J. Guivant and E. Nebot, University of "
+        "Sydney), from GTSAM 4.3.0 (victoria_park.txt). Copyright Georgia Tech Research "
+        "Corporation, simplified BSD licence. Stretches of one drive.",
     ),
     "backbones": (
         backbones,
