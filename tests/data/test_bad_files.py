@@ -186,6 +186,16 @@ def test_files_that_are_not_there_or_no_files(tmp_path: Path) -> None:
         data.read(BY_NAME["sphere.kitti"], format="tmu")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text")
+def test_names_that_are_no_text_are_printed_all_the_same(tmp_path: Path) -> None:
+    path = os.fsencode(tmp_path) + b"/\xff.tum"
+    with open(path, "wb") as file:
+        file.write(TUM.encode() * 2)
+    sets = data.read(os.fsdecode(path))
+    assert sets.path.encode("utf-8").endswith("/\N{REPLACEMENT CHARACTER}.tum".encode())
+    assert len(sets[0]) == 2
+
+
 def test_a_file_of_no_known_format_says_what_is_known(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("1 2 3\n4 5 6\n")
     with pytest.raises(data.DataError, match=r"none of the formats known: npz, .* 8 numbers \(tum"):

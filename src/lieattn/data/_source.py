@@ -67,11 +67,12 @@ class Source:
 
 def load(path: str | os.PathLike[str], limit: int = LIMIT) -> Source:
     """The file's bytes; a `DataError` if it cannot be read or is larger than the limit."""
-    name = os.fspath(path)
+    # A name that is no text, as Linux allows, is printed with question marks.
+    name = os.fsencode(path).decode("utf-8", errors="replace")
     if limit < 1:
         raise ValueError(f"limit is a number of bytes, at least 1, got {limit}.")
     try:
-        with open(name, "rb") as file:
+        with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size > limit:
                 raise _too_large(name, _bytes(size), limit)

@@ -122,13 +122,13 @@ def split(
     sources = sorted(by_source)
     order = torch.randperm(len(sources), generator=Generator().manual_seed(seed)).tolist()
     sizes = {name: sum(len(x) for x in by_source[name]) for name in sources}
-    total = sum(sizes.values())
+    missing = [share * sum(sizes.values()) for share in wanted]
     parts: list[list[str]] = [[] for _ in wanted]
     for i in order:
-        missing = [w * total - sum(sizes[x] for x in p) for w, p in zip(wanted, parts, strict=True)]
         empty = [k for k, part in enumerate(parts) if not part]
-        candidates = empty or range(len(parts))
-        parts[max(candidates, key=missing.__getitem__)].append(sources[i])
+        k = max(empty or range(len(parts)), key=missing.__getitem__)
+        parts[k].append(sources[i])
+        missing[k] -= sizes[sources[i]]
     return tuple([x for name in sorted(part) for x in by_source[name]] for part in parts)
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
 from ... import data
 from ..storage import RunError
@@ -32,7 +33,7 @@ def run(
         require_drawable(plot)
     found = find(asked)
     if as_json:
-        console.print(json.dumps(found.to_dict(), indent=2), soft_wrap=True, markup=False)
+        console.print(Text(json.dumps(found.to_dict(), indent=2)), soft_wrap=True)
     else:
         print_findings(found, console)
     written = []
@@ -44,7 +45,7 @@ def run(
         written.append(save)
     if not as_json:
         for path in written:
-            console.print(f"\n{path}", highlight=False, markup=False, soft_wrap=True)
+            console.print(Text(f"\n{path}"), soft_wrap=True)
         console.print()
     return found.errors
 
