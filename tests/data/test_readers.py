@@ -211,6 +211,27 @@ def test_residues_are_named_and_alternatives_chosen_by_occupancy() -> None:
     assert chain.names[:3] == ("GLY 20", "THR 21", "PRO 22")  # of PRO 0.6, SER and SER
 
 
+def test_the_alternative_that_is_most_occupied_is_taken(tmp_path: Path) -> None:
+    text = BY_NAME["1ejg.pdb"].read_text()
+    lines = [
+        x[:54] + "  0.90" + x[60:] if x.startswith("ATOM") and x[16] == "C" else x
+        for x in text.splitlines()
+    ]
+    (tmp_path / "x.pdb").write_text("\n".join([*lines, ""]))
+    (chain,) = data.read(tmp_path / "x.pdb")
+    assert chain.names[2] == "SER 22"
+    ca = next(x for x in lines if x[12:17] == " CA C")
+    assert chain.poses[2, :3, 3].tolist() == [float(ca[i : i + 8]) for i in (30, 38, 46)]
+
+
+def test_a_ligand_in_mmcif_is_no_residue(tmp_path: Path) -> None:
+    text = BY_NAME["3o21.cif"].read_text()
+    rows = [x for x in text.splitlines() if x.startswith("ATOM") and " PHE A 1 2 " in x]
+    ligand = [x.replace("ATOM  ", "HETATM").replace(" PHE A 1 2 ", " PHE Z 9 . ") for x in rows]
+    (tmp_path / "x.cif").write_text(text.rstrip("#\n") + "\n" + "\n".join([*ligand, "#", ""]))
+    assert [x.name for x in data.read(tmp_path / "x.cif")] == ["A", "B", "C"]
+
+
 def test_a_ligand_after_the_chain_is_no_residue(tmp_path: Path) -> None:
     lines = BY_NAME["7pbl.pdb"].read_text().splitlines()
     atoms = [x for x in lines if x.startswith("ATOM") and x[21] == "A"]
@@ -256,8 +277,7 @@ def by_hand(transform: str) -> np.ndarray:
     return g
 
 
-@pytest.mark.parametrize("name", ["emblem-important.svg", "nazar-amulet.svg"])
-def test_drawings_are_what_a_walk_over_the_tree_gives(name: str) -> None:
+def tree_walk(path: Path) -> Tensor:
     found: list[np.ndarray] = []
 
     def visit(element: ET.Element, frame: np.ndarray) -> None:
@@ -270,10 +290,30 @@ def test_drawings_are_what_a_walk_over_the_tree_gives(name: str) -> None:
         for child in element:
             visit(child, frame)
 
-    visit(ET.parse(BY_NAME[name]).getroot(), np.eye(3))
+    visit(ET.parse(path).getroot(), np.eye(3))
+    return torch.from_numpy(np.stack(found))
+
+
+@pytest.mark.parametrize("name", ["emblem-important.svg", "nazar-amulet.svg"])
+def test_drawings_are_what_a_walk_over_the_tree_gives(name: str) -> None:
     (drawing,) = data.read(BY_NAME[name])
     assert drawing.group is la.Aff2
-    close(drawing.poses, torch.from_numpy(np.stack(found)), 1e-9)
+    close(drawing.poses, tree_walk(BY_NAME[name]), 1e-9)
+
+
+def test_ancestors_are_composed_and_gradients_stand_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.svg"
+    path.write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg"><g transform="translate(3 4)">'
+        '<g><path id="p" transform="rotate(30) scale(2 3)"/></g><rect transform="skewX(9)"/>'
+        '<radialGradient gradientTransform="scale(5)" gradientUnits="userSpaceOnUse"/>'
+        '<radialGradient gradientTransform="scale(7)"/>'
+        '</g><rect transform="scale(-1)"/></svg>'
+    )
+    sets = data.read(path)
+    assert sets[0].names == ("g", "path p", "rect", "radialGradient", "rect")
+    close(sets[0].poses, tree_walk(path))
+    assert sets.notes == ("1 gradients in units of bounding boxes are left out.",)
 
 
 @pytest.mark.parametrize(
@@ -314,6 +354,23 @@ def test_robots_are_what_their_joints_say(name: str) -> None:
     close(robot.poses, torch.stack([pose(name) for name in robot.names]))
 
 
+def test_joints_of_transmissions_and_of_gazebo_are_none(tmp_path: Path) -> None:
+    (tmp_path / "a.urdf").write_text(
+        '<robot name="r"><link name="b"/><joint name="j"><origin xyz="1 2 3"/><parent link="a"/>'
+        '<child link="b"/></joint><link name="a"/><transmission name="t"><joint name="j">'
+        '<origin xyz="9 9 9"/></joint></transmission><gazebo><plugin><joint name="k"><origin/>'
+        "</joint></plugin></gazebo></robot>"
+    )
+    (robot,) = data.read(tmp_path / "a.urdf")
+    poses = dict(zip(robot.names, robot.poses[:, :3, 3].tolist(), strict=True))
+    assert poses == {"a": [0, 0, 0], "b": [1, 2, 3]}
+
+
+def test_two_trees_are_two_sets(tmp_path: Path) -> None:
+    (tmp_path / "a.urdf").write_text('<robot name="r"><link name="x"/><link name="y"/></robot>')
+    assert [x.name for x in data.read(tmp_path / "a.urdf")] == ["a x", "a y"]
+
+
 def test_parts_hold_their_sub_files() -> None:
     (part,) = data.read(BY_NAME["u587p01.dat"])
     rows = [
@@ -325,6 +382,13 @@ def test_parts_hold_their_sub_files() -> None:
         assert (g[:3, :3].numpy() == x[3:].reshape(3, 3)).all()
     assert part.names[6] == "4-4cylo.dat"
     assert data.describe([part]).mirrored == 5 / 10
+
+
+def test_matrices_of_parts_are_read_by_rows(tmp_path: Path) -> None:
+    (tmp_path / "a.dat").write_text("0 A part\n1 16 1 2 3 0 4 0 5 0 6 0 0 7 a b.dat\n")
+    (part,) = data.read(tmp_path / "a.dat")
+    assert part.poses[0].tolist() == [[0, 4, 0, 1], [5, 0, 6, 2], [0, 0, 7, 3], [0, 0, 0, 1]]
+    assert part.names == ("a b.dat",)
 
 
 def test_models_of_several_files_give_a_set_each(tmp_path: Path) -> None:
