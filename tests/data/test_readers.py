@@ -129,6 +129,17 @@ def test_one_trajectory_in_five_formats_is_the_same() -> None:
         close(sets[0].poses, expected, atol)
 
 
+def test_a_header_without_a_mark_is_a_header(tmp_path: Path) -> None:
+    text = BY_NAME["sphere.csv"].read_text()
+    (tmp_path / "a.csv").write_text(text.removeprefix("#"))
+    assert torch.equal(
+        data.read(tmp_path / "a.csv")[0].poses, data.read(BY_NAME["sphere.csv"])[0].poses
+    )
+    (tmp_path / "a.csv").write_text(text.removeprefix("#").replace("q_RS_w", "q_RS_x", 1))
+    with pytest.raises(data.DataError, match="line 1, column 54: the header has 'q_RS_x' here"):
+        data.read(tmp_path / "a.csv")
+
+
 def test_poses_rounded_by_printing_are_projected_and_that_is_noted() -> None:
     sets = data.read(BY_NAME["sphere.kitti"])
     assert re.search(r"19 poses .* off SE\(3\) by rounding, 5e-08 at most", sets.notes[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ._draft import Draft
-from ._numbers import fields, mostly, row, whole_lines
+from ._numbers import fields, mostly, number, row, whole_lines
 from ._source import Source, stem
 from .errors import quoted
 from .format import Format
@@ -20,7 +20,7 @@ def _sniff(head: bytes, text: str) -> bool:
 def _read(source: Source, notes: list[str]) -> list[Draft]:
     rows, names, places = [], [], []
     for line, text in source.lines():
-        if text.lstrip().startswith("#"):
+        if text.lstrip().startswith("#") or (line == 1 and _is_header(text)):
             _require_scalar_first(source, line, text)
         elif text.strip():
             values = row(source, line, text, 8, _EXPECTS, more=True, separator=",")
@@ -28,6 +28,12 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
             names.append(text.split(",", 1)[0].strip())
             places.append((line, len(text) - len(text.lstrip()) + 1))
     return [Draft.from_quaternions(rows, names, places, stem(source.path), scalar="first")]
+
+
+def _is_header(text: str) -> bool:
+    """Whether a first line without # names columns, as most programs write it."""
+    pieces = text.split(",")
+    return len(pieces) >= 8 and not any(number(piece.strip()) is not None for piece in pieces)
 
 
 def _require_scalar_first(source: Source, line: int, text: str) -> None:

@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from ..data import formats
+
 app = typer.Typer(
     help="Lie-Algebra Attention: transformers whose tokens are group elements.",
     no_args_is_help=True,
@@ -191,10 +193,7 @@ def data(
     files: Annotated[list[Path], typer.Argument(help="Files of poses.", show_default=False)],
     format: Annotated[
         str | None,
-        typer.Option(
-            help="npz, svg, urdf, mmcif, pdb, g2o, ldraw, euroc, tum, kitti; by default what the "
-            "file looks like."
-        ),
+        typer.Option(help=f"{', '.join(formats())}; by default what the file looks like."),
     ] = None,
     group: Annotated[
         str | None, typer.Option(help="Take poses as of this group: SO3 for rotations alone.")
