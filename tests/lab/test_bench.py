@@ -531,6 +531,8 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A run in the background would ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     assert process.stdout is not None
     assert any("1 of 2" in line for line in process.stdout)  # 8 is done; 600 is not
