@@ -72,6 +72,7 @@ struct Aff2 {
     // and low (4); queries have A^-1 (4) as well.
     static constexpr int POWERS = 8, LOW = POWERS + MANY_ROOTS, INVERSE = LOW + 4;
     static constexpr int KEY = INVERSE, QUERY = INVERSE + 4;
+    using Query = const float*;
     static constexpr int QUERY_GRAD = 6, KEY_GRAD = 6;
 
     struct Limits {
@@ -212,6 +213,8 @@ struct Aff2 {
     }
 
     LIEATTN_INLINE void last(Early&, Late&) {}
+
+    LIEATTN_INLINE vi valid(const Early& s, const vf*, const Limits&) { return s.valid; }
 
     LIEATTN_INLINE void assemble(const Early& s, const Late&, vf* w) {
         vf turn = (1 / SQRT2) * s.f;

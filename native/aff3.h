@@ -64,6 +64,7 @@ struct Aff3 {
     static constexpr int MOST_HALVINGS = 6;
     // A (9), t (3), log|det| high and low (2), the sign of det (1); queries have A^-1 (9) as well.
     static constexpr int KEY = 15, QUERY = 24;
+    using Query = const float*;
     static constexpr int QUERY_GRAD = 13, KEY_GRAD = 13;
 
     typedef Aff2::Limits Limits;
@@ -217,6 +218,8 @@ struct Aff3 {
         for (int i = 0; i < 3; i++)
             l.u[i] = three(l.f.v0, t[i], l.f.v1, l.once[i], l.f.v2, l.twice[i]);
     }
+
+    LIEATTN_INLINE vi valid(const Early& s, const vf*, const Limits&) { return s.valid; }
 
     LIEATTN_INLINE void assemble(const Early& s, const Late& l, vf* w) {
         const float scale = (float)(4 << s.halvings), r2 = scale / SQRT2, r6 = scale * BY_SQRT6;

@@ -4,12 +4,15 @@
 // tiles farther away than the root of that were left out.
 #pragma once
 
+#include <type_traits>
+
 #include "pruning.h"
 
 namespace lieattn {
 
 constexpr int64_t KEY_TILE = 256;
 constexpr float SMALLEST_TOTAL = 1e-21f;    // of weights without a maximum
+constexpr int POOLED = 4;  // vectors at a time: exponentials are chains of steps
 constexpr int64_t WEIGHTS_BYTES = 1 << 18;  // of the weights of a tile: they stay in the cache
 
 inline int64_t query_tile(const LieattnProblem& p) {
@@ -209,23 +212,23 @@ class Forward {
             for (int d = 0; d < G::D; d++) store(out + d * KEY_TILE + v, w[d]);
             for (int k = 0; k < G::K; k++) store(squares + k * KEY_TILE + v, norms[k]);
         };
+        const typename G::Query query(q);
         if constexpr (G::STAGED > 0) {
             typename G::Early states[G::STAGED];
             typename G::Late late;
             for (int64_t v = 0; v < lanes; v += G::STAGED * LANES) {
                 const int n = v + G::STAGED * LANES < lanes ? G::STAGED : (lanes - v) / LANES;
                 for (int c = 0; c < n; c++)
-                    G::template first<false>(q, keys + v + c * LANES, stride, limits, states[c]);
+                    G::template first<false>(query, keys + v + c * LANES, stride, limits, states[c]);
                 stages<0>(states, n);
                 for (int c = 0; c < n; c++) {
                     vf w[G::D];
                     G::last(states[c], late);
                     G::assemble(states[c], late, w);
-                    keep(v + c * LANES, states[c].valid, w);
+                    keep(v + c * LANES, CHECK ? G::valid(states[c], w, limits) : vi{}, w);
                 }
             }
         } else {
-            const Widened<G::QUERY> query(q);
             for (int64_t v = 0; v < lanes; v += LANES) {
                 vf w[G::D];
                 typename G::State state;
@@ -265,19 +268,35 @@ class Forward {
         vf total = scale * load(totals), pooled[G::D], factor[G::K];
         for (int d = 0; d < G::D; d++) pooled[d] = scale * load(sums + d * LANES);
         for (int k = 0; k < G::K; k++) factor[k] = splat(-weights[k]);
-        for (int64_t v = 0; v < lanes; v += LANES) {
-            vf a;
-            if (CLEAN) {
-                vf x = load(norms + v) * factor[0];
-                for (int k = 1; k < G::K; k++) x = fma(load(norms + k * KEY_TILE + v), factor[k], x);
-                a = exp_clamped(x);
-            } else {
-                a = exp(load(logits + v) - top);
+        auto add = [&](auto count, int64_t v) LIEATTN_INLINED {
+            constexpr int n = decltype(count)::value;
+            vf a[n];
+            for (int i = 0; i < n; i++) {
+                const int64_t at = v + i * LANES;
+                if (CLEAN) {
+                    vf x = load(norms + at) * factor[0];
+                    for (int k = 1; k < G::K; k++)
+                        x = fma(load(norms + k * KEY_TILE + at), factor[k], x);
+                    a[i] = max(x, splat(SMALLEST_LOG));
+                } else {
+                    a[i] = load(logits + at) - top;
+                }
             }
-            store(weight + v, a);
-            total += a;
-            for (int d = 0; d < G::D; d++) pooled[d] = fma(a, load(w + d * KEY_TILE + v), pooled[d]);
-        }
+            if (CLEAN)
+                exp_core(a);
+            else
+                exp(a);
+            for (int i = 0; i < n; i++) {
+                store(weight + v + i * LANES, a[i]);
+                total += a[i];
+                for (int d = 0; d < G::D; d++)
+                    pooled[d] = fma(a[i], load(w + d * KEY_TILE + v + i * LANES), pooled[d]);
+            }
+        };
+        int64_t v = 0;
+        for (; v + POOLED * LANES <= lanes; v += POOLED * LANES)
+            add(std::integral_constant<int, POOLED>(), v);
+        for (; v < lanes; v += LANES) add(std::integral_constant<int, 1>(), v);
         store(totals, total);
         for (int d = 0; d < G::D; d++) store(sums + d * LANES, pooled[d]);
     }

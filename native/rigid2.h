@@ -26,6 +26,7 @@ struct Rigid2 {
     static constexpr int D = MOVES ? 3 : 1, K = MOVES ? 2 : 1, M = MOVES ? 3 : 2;
     static constexpr int BLOCK[3] = {0, 0, 1};
     static constexpr int QUERY = MOVES ? 8 : 2, KEY = MOVES ? 4 : 2;
+    using Query = Widened<QUERY>;
     static constexpr int QUERY_GRAD = MOVES ? 7 : 1, KEY_GRAD = MOVES ? 3 : 1;
     static constexpr bool ALWAYS_CHECKED = false, MOVES_ = MOVES;
     static constexpr int STAGED = 0;
@@ -64,8 +65,8 @@ struct Rigid2 {
         vf angle, x, y, dx, dy, half_cot, slope;
     };
 
-    template <bool CHECK, bool GRAD, class Query>
-    LIEATTN_INLINE vi log(const Query& q, const float* k, int64_t stride, const Limits& limits,
+    template <bool CHECK, bool GRAD, class Q>
+    LIEATTN_INLINE vi log(const Q& q, const float* k, int64_t stride, const Limits& limits,
                           vf* w, State& s) {
         vi steps = (vi)((vu)load(k) - (vu)splat(q[0]));  // unsigned numbers wrap around
         vf count = __builtin_convertvector(steps, vf);

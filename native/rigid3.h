@@ -12,9 +12,10 @@ struct Rigid3 {
     static constexpr int ROTATION = MOVES ? 3 : 0;  // where its coordinates begin
     // quaternion high and low (8), matrix (9), translation (3)
     static constexpr int QUERY = MOVES ? 20 : 17, KEY = MOVES ? 20 : 17;
+    using Query = Widened<QUERY>;
     static constexpr int QUERY_GRAD = MOVES ? 12 : 9, KEY_GRAD = MOVES ? 12 : 9;
     static constexpr bool ALWAYS_CHECKED = false, MOVES_ = MOVES;
-    static constexpr int STAGED = 0;
+    static constexpr float HALF = 0.5f / SQRT2;  // of V^-1, for coordinates sqrt(2) times the angle
 
     struct Limits {
         float square;  // of the rotation's coordinates
@@ -48,15 +49,40 @@ struct Rigid3 {
         return true;
     }
 
-    struct State {
-        vf c, x, y, z, f, k, slope;       // quaternion with c >= 0, its two polynomials, k'
-        vf dx, dy, dz, tx, ty, tz;        // t_j - t_i, and seen from i
-        vf ax, ay, az, bx, by, bz;        // v x t, v x (v x t)
-    };
+    // Angle over |v| times sqrt 2, 2 acos(c) sqrt(2 / (1 - c^2)), in powers of 1 - c, and the
+    // second-order coefficient of V^-1 in these coordinates: both by tools/fit_series.py.
+    static constexpr float RATIO[] = {2.8284271f, 0.942814834f, 0.376934788f, 0.163985986f, 0.0570309615f,
+                                     0.0850201887f, -0.0949022091f, 0.144181218f, -0.0921832165f,
+                                     0.0315732348f};
+    static constexpr float SECOND[] = {0.0416666679f, 0.00555542251f, 0.001987617f, 0.000776477973f, 0.000522318005f, -0.000302831701f, 0.000770707382f, -0.000541004643f, 0.00022521599f};
 
-    template <bool CHECK, bool GRAD, class Query>
-    LIEATTN_INLINE vi log(const Query& q, const float* k, int64_t n, const Limits& limits, vf* w,
+    struct Early {
+        vf c, x, y, z, rest;        // quaternion with c >= 0, and 1 - c
+        vf f, k, slope;             // its two polynomials, k'
+        vf dx, dy, dz, tx, ty, tz;  // t_j - t_i, and seen from i
+    };
+    struct Late {
+        vf ox, oy, oz;              // coordinates of the rotation, f (x, y, z)
+        vf ax, ay, az, bx, by, bz;  // o x t, o x (o x t)
+    };
+    struct State : Early, Late {};
+
+    template <bool CHECK, bool GRAD, class Q>
+    LIEATTN_INLINE vi log(const Q& q, const float* k, int64_t n, const Limits& limits, vf* w,
                           State& s) {
+        first<GRAD>(q, k, n, limits, s);
+        stage<0>(s);
+        if (GRAD) s.k = horner(SECOND, s.rest), s.slope = slope(SECOND, s.rest);
+        last(s, s);
+        assemble(s, s, w);
+        return CHECK ? valid(s, w, limits) : (vi)(vi{} - 1);
+    }
+
+    // As for Aff(n), loops over several vectors take a stage at a time.
+    static constexpr int STAGED = 8, STAGES = 1;
+
+    template <bool GRAD, class Q>
+    LIEATTN_INLINE void first(const Q& q, const float* k, int64_t n, const Limits&, Early& s) {
         vf c0 = load(k), x0 = load(k + n), y0 = load(k + 2 * n), z0 = load(k + 3 * n);
         vf dot = fma(q[0], c0, three(q[1], x0, q[2], y0, q[3], z0));
         // The quaternion of the key with the sign that brings it near; then its difference to the
@@ -70,42 +96,43 @@ struct Rigid3 {
         s.x = fma(q[0], x, fma(-q[1], c, fma(-q[2], z, fma(q[3], y, splat(q[4])))));
         s.y = fma(q[0], y, fma(-q[2], c, fma(-q[3], x, fma(q[1], z, splat(q[5])))));
         s.z = fma(q[0], z, fma(-q[3], c, fma(-q[1], y, fma(q[2], x, splat(q[6])))));
-        s.c = abs(dot);
-        // Angle over |v| times sqrt 2, 2 acos(c) sqrt(2 / (1 - c^2)), in powers of 1 - c: this and
-        // the next by tools/fit_series.py.
-        const float ratio[] = {2.8284271f, 0.942814834f, 0.376934788f, 0.163985986f, 0.0570309615f,
-                               0.0850201887f, -0.0949022091f, 0.144181218f, -0.0921832165f, 0.0315732348f};
-        vf rest = 1.0f - s.c;
-        s.f = horner(ratio, rest);
-        vf* omega = w + ROTATION;
-        omega[0] = s.f * s.x, omega[1] = s.f * s.y, omega[2] = s.f * s.z;
-        if (MOVES || GRAD) {
-            // The second-order coefficient of V^-1, (1 - c acos(c) / sqrt(1 - c^2)) / (1 - c^2).
-            const float second[] = {0.333333347f, 0.266663448f, 0.171555916f, 0.0996405171f, 0.0728156697f,
-                                    -0.0353776596f, 0.201231116f, -0.304114065f, 0.333214758f, -0.193042878f,
-                                    0.0540798036f};
-            s.k = horner(second, rest);
-            if (GRAD) s.slope = slope(second, rest);
-        }
-        if (MOVES) {
-            s.dx = load(k + 17 * n) - q[17];
-            s.dy = load(k + 18 * n) - q[18];
-            s.dz = load(k + 19 * n) - q[19];
-            s.tx = three(q[8], s.dx, q[11], s.dy, q[14], s.dz);
-            s.ty = three(q[9], s.dx, q[12], s.dy, q[15], s.dz);
-            s.tz = three(q[10], s.dx, q[13], s.dy, q[16], s.dz);
-            s.ax = difference(s.y, s.tz, s.z, s.ty);
-            s.ay = difference(s.z, s.tx, s.x, s.tz);
-            s.az = difference(s.x, s.ty, s.y, s.tx);
-            s.bx = difference(s.y, s.az, s.z, s.ay);
-            s.by = difference(s.z, s.ax, s.x, s.az);
-            s.bz = difference(s.x, s.ay, s.y, s.ax);
-            vf half = (-0.5f / SQRT2) * s.f;
-            w[0] = fma(s.k, s.bx, fma(half, s.ax, s.tx));
-            w[1] = fma(s.k, s.by, fma(half, s.ay, s.ty));
-            w[2] = fma(s.k, s.bz, fma(half, s.az, s.tz));
-        }
-        if (!CHECK) return (vi)(vi{} - 1);
+        s.rest = fma(-sign, dot, splat(1.0f));
+        if (GRAD) s.c = abs(dot);
+        if (!MOVES) return;
+        vf dx = load(k + 17 * n) - q[17], dy = load(k + 18 * n) - q[18], dz = load(k + 19 * n) - q[19];
+        if (GRAD) s.dx = dx, s.dy = dy, s.dz = dz;
+        s.tx = three(q[8], dx, q[11], dy, q[14], dz);
+        s.ty = three(q[9], dx, q[12], dy, q[15], dz);
+        s.tz = three(q[10], dx, q[13], dy, q[16], dz);
+    }
+
+    template <int number>
+    LIEATTN_INLINE void stage(Early& s) {
+        s.f = horner(RATIO, s.rest);
+        if (MOVES) s.k = horner(SECOND, s.rest);
+    }
+
+    LIEATTN_INLINE void last(const Early& s, Late& l) {
+        l.ox = s.f * s.x, l.oy = s.f * s.y, l.oz = s.f * s.z;
+        if (!MOVES) return;
+        l.ax = difference(l.oy, s.tz, l.oz, s.ty);
+        l.ay = difference(l.oz, s.tx, l.ox, s.tz);
+        l.az = difference(l.ox, s.ty, l.oy, s.tx);
+        l.bx = difference(l.oy, l.az, l.oz, l.ay);
+        l.by = difference(l.oz, l.ax, l.ox, l.az);
+        l.bz = difference(l.ox, l.ay, l.oy, l.ax);
+    }
+
+    LIEATTN_INLINE void assemble(const Early& s, const Late& l, vf* w) {
+        w[ROTATION] = l.ox, w[ROTATION + 1] = l.oy, w[ROTATION + 2] = l.oz;
+        if (!MOVES) return;
+        w[0] = fma(s.k, l.bx, fma(-HALF, l.ax, s.tx));
+        w[1] = fma(s.k, l.by, fma(-HALF, l.ay, s.ty));
+        w[2] = fma(s.k, l.bz, fma(-HALF, l.az, s.tz));
+    }
+
+    LIEATTN_INLINE vi valid(const Early&, const vf* w, const Limits& limits) {
+        const vf* omega = w + ROTATION;
         vf square = three(omega[0], omega[0], omega[1], omega[1], omega[2], omega[2]);
         return (vi)(square < limits.square);
     }
@@ -115,27 +142,27 @@ struct Rigid3 {
     // column of the matrix 4 q q^T with the largest pivot.
     LIEATTN_INLINE void backward(const float* q, const float* k, int64_t n, const State& s,
                                  const vf* gw, vf* gq, float* gk, int64_t stride) {
-        vf ox = gw[ROTATION], oy = gw[ROTATION + 1], oz = gw[ROTATION + 2];
-        vf gx = s.f * ox, gy = s.f * oy, gz = s.f * oz;
-        vf gc = -2.0f * SQRT2 * s.k * (s.x * ox + s.y * oy + s.z * oz);  // f' = -2 sqrt(2) k
+        vf gx = gw[ROTATION], gy = gw[ROTATION + 1], gz = gw[ROTATION + 2];
+        vf gc = {};
         vf tau_x, tau_y, tau_z;
         if (MOVES) {
             vf ux = gw[0], uy = gw[1], uz = gw[2];
-            vf half = (0.5f / SQRT2) * s.f;
-            vf cx = s.y * uz - s.z * uy, cy = s.z * ux - s.x * uz, cz = s.x * uy - s.y * ux;
-            vf ex = s.y * cz - s.z * cy, ey = s.z * cx - s.x * cz, ez = s.x * cy - s.y * cx;
-            tau_x = ux + half * cx + s.k * ex;
-            tau_y = uy + half * cy + s.k * ey;
-            tau_z = uz + half * cz + s.k * ez;
-            vf vt = s.x * s.tx + s.y * s.ty + s.z * s.tz;
-            vf vu = s.x * ux + s.y * uy + s.z * uz;
+            vf cx = s.oy * uz - s.oz * uy, cy = s.oz * ux - s.ox * uz, cz = s.ox * uy - s.oy * ux;
+            vf ex = s.oy * cz - s.oz * cy, ey = s.oz * cx - s.ox * cz, ez = s.ox * cy - s.oy * cx;
+            tau_x = ux + HALF * cx + s.k * ex;
+            tau_y = uy + HALF * cy + s.k * ey;
+            tau_z = uz + HALF * cz + s.k * ez;
+            vf ot = s.ox * s.tx + s.oy * s.ty + s.oz * s.tz;
+            vf ou = s.ox * ux + s.oy * uy + s.oz * uz;
             vf ut = 2.0f * (ux * s.tx + uy * s.ty + uz * s.tz);
-            gx += s.k * (ux * vt + s.tx * vu - s.x * ut) - half * (s.ty * uz - s.tz * uy);
-            gy += s.k * (uy * vt + s.ty * vu - s.y * ut) - half * (s.tz * ux - s.tx * uz);
-            gz += s.k * (uz * vt + s.tz * vu - s.z * ut) - half * (s.tx * uy - s.ty * ux);
-            gc += s.k * (ux * s.ax + uy * s.ay + uz * s.az);
-            gc -= s.slope * (ux * s.bx + uy * s.by + uz * s.bz);  // the slope is in 1 - c
+            gx += s.k * (ux * ot + s.tx * ou - s.ox * ut) - HALF * (s.ty * uz - s.tz * uy);
+            gy += s.k * (uy * ot + s.ty * ou - s.oy * ut) - HALF * (s.tz * ux - s.tx * uz);
+            gz += s.k * (uz * ot + s.tz * ou - s.oz * ut) - HALF * (s.tx * uy - s.ty * ux);
+            gc = -s.slope * (ux * s.bx + uy * s.by + uz * s.bz);  // the slope is in 1 - c
         }
+        // From coordinates f (x, y, z) to the quaternion; f' = -2 sqrt(2) k f^2.
+        gc -= 2.0f * SQRT2 * s.k * s.f * (s.ox * gx + s.oy * gy + s.oz * gz);
+        gx *= s.f, gy *= s.f, gz *= s.f;
         vf along = s.c * gc + s.x * gx + s.y * gy + s.z * gz;
         gc -= s.c * along, gx -= s.x * along, gy -= s.y * along, gz -= s.z * along;
         // The pivot: c, or the largest of x, y, z.

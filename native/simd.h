@@ -247,29 +247,43 @@ LIEATTN_INLINE vf slope(const float (&c)[n], vf x) {
 
 constexpr float SMALLEST_LOG = -87.0f;  // e^x is a normal number from here on
 
-// e^x for |x| < 88: 2^n 2^r with n the integer next to x / log 2.
-LIEATTN_INLINE vf exp_core(vf x) {
+// e^x for |x| < 88: 2^n 2^r with n the integer next to x / log 2. Of several vectors, each step of
+// all of them in turn, as a step waits for the one before it.
+template <int n>
+LIEATTN_INLINE void exp_core(vf (&x)[n]) {
     const float magic = 12582912.0f;  // 1.5 2^23: adding it rounds to an integer
     const float log2e = 1.44269504088896341f;
     const float c[] = {1.0f,           0.69314720670f,  0.24022650922f,  0.55503272267e-1f,
                        0.96180566785e-2f, 0.13400428178e-2f, 0.15461444699e-3f};
-    vf shifted = fma(x, log2e, splat(magic));
-    vf y = horner(c, fma(x, log2e, magic - shifted));
-    return (vf)((vu)y + ((vu)shifted << 23));
+    vf shifted[n], rest[n];
+    for (int i = 0; i < n; i++) shifted[i] = fma(x[i], log2e, splat(magic));
+    for (int i = 0; i < n; i++) rest[i] = fma(x[i], log2e, magic - shifted[i]);
+    for (int i = 0; i < n; i++) x[i] = splat(c[6]);
+    for (int k = 5; k >= 0; k--)
+        for (int i = 0; i < n; i++) x[i] = fma(x[i], rest[i], splat(c[k]));
+    for (int i = 0; i < n; i++) x[i] = (vf)((vu)x[i] + ((vu)shifted[i] << 23));
 }
 
 // e^x for x < 88, exactly 0 below e^-87 and for NaN.
-LIEATTN_INLINE vf exp(vf x) {
-    vf y = exp_core(x);
+template <int n>
+LIEATTN_INLINE void exp(vf (&x)[n]) {
+    vf y[n];
+    memcpy(y, x, sizeof y);
+    exp_core(y);
+    for (int i = 0; i < n; i++) {
 #if defined(__AVX512F__)
-    __mmask16 keep = _mm512_cmp_ps_mask((__m512)x, _mm512_set1_ps(SMALLEST_LOG), _CMP_GE_OQ);
-    return (vf)_mm512_maskz_mov_ps(keep, (__m512)y);
+        __mmask16 keep = _mm512_cmp_ps_mask((__m512)x[i], _mm512_set1_ps(SMALLEST_LOG), _CMP_GE_OQ);
+        x[i] = (vf)_mm512_maskz_mov_ps(keep, (__m512)y[i]);
 #else
-    return (vf)((vi)y & (x >= SMALLEST_LOG));
+        x[i] = (vf)((vi)y[i] & (x[i] >= SMALLEST_LOG));
 #endif
+    }
 }
 
-// e^x for x < 88, not below e^-87.
-LIEATTN_INLINE vf exp_clamped(vf x) { return exp_core(max(x, splat(SMALLEST_LOG))); }
+LIEATTN_INLINE vf exp(vf x) {
+    vf y[] = {x};
+    exp(y);
+    return y[0];
+}
 
 }  // namespace lieattn

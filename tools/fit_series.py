@@ -37,6 +37,11 @@ def jacobian_ratio(y: mp.mpf) -> mp.mpf:
     return (1 - (1 - y) * acos_ratio(y) / 2) / (y * (2 - y))
 
 
+def coordinate_jacobian_ratio(y: mp.mpf) -> mp.mpf:
+    """The same where it is multiplied by coordinates, not by the vector part."""
+    return jacobian_ratio(y) / coordinate_ratio(y) ** 2
+
+
 def half_cot(z: mp.mpf) -> mp.mpf:
     """h cot h at h = sqrt(z) / 2, z the squared angle: the diagonal of the planar V^-1."""
     if z == 0:
@@ -90,7 +95,8 @@ class Native:
     def read(self) -> list[float]:
         """As they stand in the header."""
         text = (ROOT / "native" / self.file).read_text(encoding="utf-8")
-        [found] = re.findall(rf"const float {self.array}\[\] = {{(.*?)}};", text, re.DOTALL)
+        pattern = rf"const(?:expr)? float {self.array}\[\] = {{(.*?)}};"
+        [found] = re.findall(pattern, text, re.DOTALL)
         return [float(np.float32(float(c.strip().removesuffix("f")))) for c in found.split(",")]
 
     def worst_error(self, coefficients: list[float]) -> float:
@@ -116,8 +122,8 @@ NATIVE = (
     Native("simd.h", "c", power_of_two, -mp.mpf(1) / 2, mp.mpf(1) / 2, 6, 7e-8),
     # A little beyond pi^2, where a rounded angle may be.
     Native("rigid2.h", "c", half_cot, mp.mpf(0), mp.mpf("9.8697"), 7, 9e-8),
-    Native("rigid3.h", "ratio", coordinate_ratio, mp.mpf(0), mp.mpf(1), 9, 1.1e-7),
-    Native("rigid3.h", "second", jacobian_ratio, mp.mpf(0), mp.mpf(1), 10, 1.3e-7),
+    Native("rigid3.h", "RATIO", coordinate_ratio, mp.mpf(0), mp.mpf(1), 9, 1.1e-7),
+    Native("rigid3.h", "SECOND", coordinate_jacobian_ratio, mp.mpf(0), mp.mpf(1), 8, 9e-8),
 )
 
 

@@ -17,14 +17,11 @@ def test_error_is_at_most_twice_the_references(build: str, name: str, poses: str
     check(Case(name, poses, Nq=34, width=16), range(4))
 
 
-ONE_IN_TWENTY = pytest.mark.xfail(
-    strict=False, reason="one set in twenty errs 6 times as much as the reference; 1.1 is usual"
-)
-
-
-@pytest.mark.parametrize("name", [pytest.param("Aff2", marks=ONE_IN_TWENTY), "Aff3"])
-def test_frames_of_very_different_sizes(build: str, name: str) -> None:
-    check(Case(name, "sizes", Nq=34, width=16))
+# Many sets of Aff(2): two keys have most of a small frame's weight, so a set's error is that of a
+# logit, an ulp or two of 10, or by chance none, in the reference as here.
+@pytest.mark.parametrize(("name", "sets"), [("Aff2", 200), ("Aff3", 8)])
+def test_frames_of_very_different_sizes(build: str, name: str, sets: int) -> None:
+    check(Case(name, "sizes", Nq=34, width=16), range(sets))
 
 
 @pytest.mark.parametrize("name", _native_call.CODES)

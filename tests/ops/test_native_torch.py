@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import lieattn as la
+from lieattn.ops import native  # noqa: F401, registers the operators
 from native_cases import Case, needs_kernel
 
 pytestmark = pytest.mark.usefixtures("seeded")
@@ -28,6 +31,35 @@ def test_torch_accepts_the_ops(options: tuple[tuple[int, ...], ...]) -> None:
     needs = True, False, bias is not None
     everything = (*plain, *results, *cotangents, *needs)
     torch.library.opcheck(torch.ops.lieattn.native_backward.default, everything)
+
+
+@needs_kernel
+def test_torch_sees_the_op_where_it_looks_and_results_are_the_same() -> None:
+    q, _, values, weights = Case(Nq=9).inputs(0).values()
+    attend = partial(la.lie_attention, "SE3", q, q, values, weights, backend="native")
+    expected = attend()
+    seen: list[str] = []
+
+    class Listening(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    with Listening():
+        listened = attend()
+    assert "lieattn.native_forward.default" in seen
+    with torch.profiler.profile() as profile:
+        profiled = attend()
+    assert "lieattn::native_forward" in {event.key for event in profile.key_averages()}
+    values.requires_grad_()
+    differentiable = attend()
+    assert all(x.requires_grad for x in differentiable)
+    with torch.no_grad():
+        plain = attend()
+    for results in (listened, profiled, differentiable, plain):
+        assert all(torch.equal(a, b) for a, b in zip(results, expected, strict=True))
 
 
 @needs_kernel

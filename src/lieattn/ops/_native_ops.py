@@ -12,8 +12,7 @@ from ._native_fallback import answer, gradients, say, second_derivatives
 from ._native_library import Gradients
 
 
-@torch.library.custom_op("lieattn::native_forward", mutates_args=(), device_types="cpu")
-def native_forward(
+def forward(
     group: str,
     q_poses: Tensor,
     k_poses: Tensor,
@@ -49,6 +48,11 @@ def native_forward(
     say()
     arguments = group, q_poses, k_poses, values, weights, mask, bias, exclude_self, margin
     return *answer(*arguments), normaliser.zero_()
+
+
+native_forward = torch.library.custom_op(
+    "lieattn::native_forward", forward, mutates_args=(), device_types="cpu"
+)
 
 
 @native_forward.register_fake

@@ -17,7 +17,7 @@ from . import _native_call
 from ._blocks import transformed
 from ._flat import flat, flat_pairs, is_registered, names
 from ._native_call import CODES
-from ._native_ops import native_forward
+from ._native_ops import forward, native_forward
 from .request import Request
 
 
@@ -50,7 +50,8 @@ def unsupported(request: Request) -> str | None:
 def run(request: Request) -> tuple[Tensor, Tensor]:
     """`out [..., H, Nq, dv]` and `coords [..., H, Nq, C]` of a request that is supported."""
     batch, values = request.batch, request.values
-    out, coords, _ = native_forward(
+    function = native_forward if _watched(request) else forward
+    out, coords, _ = function(
         request.group.name,
         flat(request.q_poses, batch),
         flat(request.k_poses, batch),
@@ -67,6 +68,22 @@ def run(request: Request) -> tuple[Tensor, Tensor]:
         out = out.reshape(*batch, *out.shape[1:])
         coords = coords.reshape(*batch, *coords.shape[1:])
     return out, _own(coords, batch, request)
+
+
+def _watched(request: Request) -> bool:
+    """Whether torch has to see the call, as an operator: to differentiate, trace or time it.
+
+    Where it has not, what an operator costs is saved, as much as the attention of a small set.
+    """
+    if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
+        return True
+    if torch._C._len_torch_dispatch_stack() > 0 or torch.autograd._profiler_enabled():
+        return True
+    used = request.q_poses, request.k_poses, request.values, request.weights
+    tensors = (*used, *(x for x in (request.mask, request.bias) if x is not None))
+    if any(type(x) is not Tensor and type(x) is not torch.nn.Parameter for x in tensors):
+        return True
+    return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
 
 
 def _own(coords: Tensor, batch: torch.Size, request: Request) -> Tensor:
