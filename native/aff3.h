@@ -15,11 +15,11 @@ namespace lieattn {
 constexpr float BY_SQRT3 = 0.577350269189626f, BY_SQRT6 = 0.408248290463863f;
 
 // L(y) = AT_INFINITY + sum RESIDUE / (POLE - y), to 2e-8 where y = tanh(x / 4)^2 for |Re x| <= 2.5
-// and |Im x| <= pi.
+// and |Im x| <= pi: by tools/fit_resolvents.py.
 constexpr int POLES = 5;
-constexpr float POLE[POLES] = {1.05626297f, 1.32881677f, 2.01749229f, 4.01426029f, 14.7617321f};
-constexpr float RESIDUE[POLES] = {0.0718282312f, 0.183967292f, 0.374767542f, 0.895729125f, 3.72771883f};
-constexpr float AT_INFINITY = 0.132131636f;
+constexpr float POLE[POLES] = {1.05626214f, 1.32881379f, 2.01749086f, 4.01428175f, 14.7619295f};
+constexpr float RESIDUE[POLES] = {0.0718273073f, 0.18396683f, 0.374770105f, 0.895739436f, 3.72775698f};
+constexpr float AT_INFINITY = 0.132130489f;
 
 // log = 4 (x1 D + x2 D^2) but for its trace and V^-1 = v0 I + v1 D + v2 D^2, where Z = middle I + D
 // with tr D = 0, D^3 = k2 D + k3 I.

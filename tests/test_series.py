@@ -1,4 +1,4 @@
-"""Fitted polynomials: what tools/fit_series.py makes is what the package and the kernel hold."""
+"""Fitted polynomials and resolvents: what the tools make is what package and kernel hold."""
 
 import runpy
 from pathlib import Path
@@ -9,7 +9,9 @@ import torch
 
 from lieattn.groups import _series
 
-TOOL = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "fit_series.py"))
+TOOLS = Path(__file__).parents[1] / "tools"
+TOOL = runpy.run_path(str(TOOLS / "fit_series.py"))
+RESOLVENTS = runpy.run_path(str(TOOLS / "fit_resolvents.py"))
 PACKAGE = [(name, i) for name in TOOL["PACKAGE"] for i in range(2)]
 
 
@@ -27,3 +29,10 @@ def test_the_kernels_coefficients_are_those_that_the_tool_fits(native: object) -
     held = native.read()  # type: ignore[attr-defined]
     assert held == native.fit()  # type: ignore[attr-defined]
     assert native.worst_error(held) <= native.error  # type: ignore[attr-defined]
+
+
+def test_the_resolvents_of_the_kernel_err_as_little_as_is_said() -> None:
+    poles, factors = RESOLVENTS["held"]()
+    assert len(poles) == 5
+    assert len(factors) == 6
+    assert np.abs(RESOLVENTS["errors"](poles, factors)).max() <= 2e-8

@@ -132,16 +132,16 @@ def test_a_contestant_takes_turns_with_plain_attention(monkeypatch: pytest.Monke
 
     def turns(seconds: float, rival: timing.Runner) -> list[float]:
         own = runner("own", seconds)
-        shares = list(timing.take_turns(own, rival, repeat=9, budget=1.0))
+        shares = list(timing.take_turns(own, rival, repeat=30, budget=1.0))
         assert shares == sorted(shares)
         assert all(share < 1 for share in shares)
         return own.times
 
     plain = timing.Runner(runner("sdpa", 0.1).call, [0.1])
-    assert len(turns(0.01, plain)) == 9  # all of its turns
-    assert order == ["own"] + ["sdpa", "own"] * 9  # the first call is not counted
-    assert len(turns(0.15, plain)) == 7  # its budget
-    assert len(turns(0.5, plain)) == timing.LEAST  # near plain attention: enough turns
+    assert len(turns(0.01, plain)) == 30  # all of its turns
+    assert order == ["own"] + ["sdpa", "own"] * 30  # the first call is not counted
+    assert len(turns(0.07, plain)) == 15  # its budget
+    assert len(turns(0.3, plain)) == timing.LEAST  # near plain attention: enough turns
     order.clear()
     assert len(turns(0.9, plain)) == 1  # far from it: a quarter of the budget
     assert order == ["own", "sdpa", "own"]

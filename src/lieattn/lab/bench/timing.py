@@ -12,7 +12,7 @@ from .cases import Case
 
 # A ratio near one needs more turns than one of a hundred.
 CLOSE = 8.0  # times SDPA's time, up to which a contestant has its budget and this many turns,
-LEAST, MOST = 5, 5.0  # however long they are, if they do not take so many budgets
+LEAST, MOST = 12, 5.0  # however long they are, if they do not take so many budgets
 FAR = 0.25  # of its budget is what others have
 TURN = 0.002  # seconds: short calls are repeated within a turn, as caches are cold at its start
 Key = tuple[str, str]  # contestant and pass
