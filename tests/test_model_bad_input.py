@@ -159,8 +159,8 @@ def test_configs_and_groups_of_the_wrong_kind() -> None:
         la.LieTransformer(la.SE3, {"dim": 32})
     with pytest.raises(ValueError, match="unknown group 'SE4'; known are SO2"):
         la.CompletionModel("SE4")
-    with pytest.raises(ValueError, match="leave features at 0"):
-        la.VectorCompletionModel(la.SE3, LieTransformerConfig(features=3))
+    with pytest.raises(ValueError, match="reads 3 features a token"):
+        la.VectorCompletionModel(la.SE3, LieTransformerConfig(features=3))(POSES)
 
 
 def test_context_and_its_poses_go_together() -> None:

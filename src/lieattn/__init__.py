@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from . import baselines, data, losses, scores, testing
+from . import baselines, data, distributed, losses, scores, testing
 from ._version import __version__
 from .attention import LieAttention
-from .baselines import PairCompletionModel, VectorCompletionModel
+from .baselines import PairCompletionModel, VectorCompletionModel, VectorInfillModel
 from .checkpoint import CheckpointError
 from .completion import Completion, CompletionModel, CompletionOutput
 from .config import LieTransformerConfig
@@ -25,6 +25,8 @@ from .groups import (
     matrix_group,
 )
 from .heads import CorrectionHead, GapHead, InvariantReadout
+from .infill import Infill, InfillModel, InfillOutput, infill_loss
+from .interpolation import interpolate
 from .model import LieTransformer, LieTransformerOutput
 from .monitor import ChartMonitor, ChartReport
 from .ops import lie_attention
@@ -52,6 +54,9 @@ __all__ = [
     "CorrectionHead",
     "GapHead",
     "Group",
+    "Infill",
+    "InfillModel",
+    "InfillOutput",
     "InvariantReadout",
     "LieAttention",
     "LieTransformer",
@@ -62,11 +67,15 @@ __all__ = [
     "Sim2",
     "Sim3",
     "VectorCompletionModel",
+    "VectorInfillModel",
     "__version__",
     "baselines",
     "data",
+    "distributed",
     "get_group",
     "groups",
+    "infill_loss",
+    "interpolate",
     "lie_attention",
     "logm",
     "losses",

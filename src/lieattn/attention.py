@@ -149,6 +149,10 @@ class LieAttention(nn.Module):
             rel = Relations(at_least_float32(rel.coords, h), rel.valid)
             values = self._values(keys)
             mixed, coords = attend_relations(rel, values, self.score, mask, bias, neighbours)
+        return self.combine(mixed, coords)
+
+    def combine(self, mixed: Tensor, coords: Tensor) -> Tensor:
+        """The update of a layer from the two sums of the operator, `[..., Nq, d]`."""
         # W_w of each head, [H, d/H, C], acts on the pooled invariants: the split value map.
         pose_weight = self.value.weight[:, self.dim :].unflatten(0, (self.heads, -1))
         mixed = mixed + coords.to(mixed.dtype) @ pose_weight.mT

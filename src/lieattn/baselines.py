@@ -16,6 +16,7 @@ from .completion import CompletionModel
 from .config import LieTransformerConfig
 from .groups import Group, get_group
 from .heads import CorrectionHead
+from .infill import InfillModel, InfillOutput
 from .model import FeedForward, LieTransformer, LieTransformerOutput
 from .ops._inputs import require_tensors
 
@@ -64,19 +65,19 @@ class VectorTransformer(Pretrained, nn.Module):
     """The same transformer on vector tokens: absolute features, scaled dot-product attention.
 
     It has no invariant and is not equivariant: the control that shows what the group token buys.
-    Of the config it takes `dim`, `heads`, `layers`, `dropout` and `autocast`.
+    Of the config it takes `dim`, `heads`, `layers`, `features`, `dropout` and `autocast`.
     """
 
     def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
         super().__init__()
         group = get_group(group)
         self.group, self.config = group, inputs.require_config(config)
-        if self.config.features:
-            raise ValueError("vector tokens are the poses alone: leave features at 0.")
         dim = self.config.dim
         self.check_inputs = True
         width = absolute_features(group, group.identity(1)).shape[-1]
         self.embed = nn.Linear(width, dim)
+        features = self.config.features
+        self.embed_features = nn.Linear(features, dim) if features else None
         self.layers = nn.ModuleList(VectorLayer(self.config) for _ in range(self.config.layers))
         self.norm = nn.LayerNorm(dim)
         self.correction = CorrectionHead(dim, group.dim)
@@ -84,18 +85,24 @@ class VectorTransformer(Pretrained, nn.Module):
     def forward(
         self, poses: Tensor, features: Tensor | None = None, mask: Tensor | None = None
     ) -> LieTransformerOutput:
-        """As `LieTransformer.forward`; there are no features."""
+        """As `LieTransformer.forward`."""
         require_tensors(features=features, mask=mask)
         inputs.require_set(self.group, poses)
         inputs.require_batches(poses, mask=(mask, 2))
-        inputs.require_features(features, poses, 0)
+        inputs.require_features(features, poses, self.config.features)
         with island(poses, self.config.autocast):
-            return self._forward(poses, mask)
+            return self._forward(poses, features, mask)
 
-    def _forward(self, poses: Tensor, mask: Tensor | None) -> LieTransformerOutput:
+    def _forward(
+        self, poses: Tensor, features: Tensor | None, mask: Tensor | None
+    ) -> LieTransformerOutput:
         tokens, pairs = inputs.split_mask(mask, poses)
         g = inputs.checked_poses(self.group, poses, tokens, self.check_inputs)
         h = self.embed(absolute_features(self.group, g).to(self.embed.weight.dtype))
+        if self.embed_features is not None and features is not None:
+            if tokens is not None:  # those of padding may hold anything
+                features = torch.where(tokens[..., None], features, 0)
+            h = h + self.embed_features(features.to(h.dtype))
         either = tokens if pairs is None else pairs
         allowed = None
         if either is not None:
@@ -146,6 +153,31 @@ class VectorCompletionModel(CompletionModel):
     """
 
     backbone = VectorTransformer
+
+
+class VectorInfillModel(InfillModel):
+    """Hidden poses found by vector tokens: `InfillModel` without the group tokens.
+
+    Positions are taken from the mean of the visible ones, so that it need not learn where the
+    origin is; other motions change its answers.
+    """
+
+    backbone = VectorTransformer
+
+    def forward(self, poses: Tensor, hidden: Tensor, mask: Tensor | None = None) -> InfillOutput:
+        """As `InfillModel.forward`."""
+        if self.group.matrix_size == self.group.n:  # no positions
+            return super().forward(poses, hidden, mask)
+        visible = (~hidden if mask is None else mask & ~hidden)[..., None]
+        positions = torch.where(visible, poses[..., :-1, -1], 0)
+        mean = positions.sum(-2, keepdim=True) / visible.sum(-2, keepdim=True).clamp(min=1)
+        there = self.group.identity(*mean.shape[:-1]).to(poses)
+        there[..., :-1, -1] = mean
+        known = torch.where(visible[..., None], poses, torch.eye(poses.shape[-1]).to(poses))
+        out = super().forward(self.group.relative(there, known), hidden, mask)
+        moved = self.group.compose(there, out.poses)
+        answers = torch.where(hidden[..., None, None], moved, poses)
+        return out._replace(poses=answers, frames=self.group.compose(there, out.frames))
 
 
 class PairCompletionModel(CompletionModel):

@@ -157,3 +157,10 @@ def test_names_of_files_are_no_markup(tmp_path: Path) -> None:
     code, out, _ = command(str(path))
     assert code == 0
     assert "[red]a.graph" in out.replace("\n", "")
+
+
+def test_data_sets_that_come_along_are_known_by_name() -> None:
+    code, out, _ = command("headings")
+    assert code == 0
+    assert "which comes with the library" in " ".join(out.split())
+    assert re.search(r"SO\(2\)\n +poses +6,769 ", out)

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ..data import formats
+from ..data import DATASETS, formats
+from . import model_commands
 
 app = typer.Typer(
     help="Lie-Algebra Attention: transformers whose tokens are group elements.",
@@ -190,7 +191,10 @@ def bench(
 
 @app.command()
 def data(
-    files: Annotated[list[Path], typer.Argument(help="Files of poses.", show_default=False)],
+    files: Annotated[
+        list[Path],
+        typer.Argument(help=f"Files, or a data set: {', '.join(DATASETS)}.", show_default=False),
+    ],
     format: Annotated[
         str | None,
         typer.Option(help=f"{', '.join(formats())}; by default what the file looks like."),
@@ -231,3 +235,9 @@ def data(
         errors.print(f"lieattn: {line}")
     if failed:
         raise typer.Exit(2)
+
+
+app.command()(model_commands.train)
+app.command()(model_commands.predict)
+app.command()(model_commands.evaluate)
+app.command()(model_commands.realdata)

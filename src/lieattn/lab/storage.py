@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import shutil
@@ -11,10 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
+from .checksummed import Damaged, pack, unpack
 from .protocols import PROTOCOLS, Settings
 from .training import State
 
@@ -178,10 +176,7 @@ class RunFolder:
             "best_epoch": state.best_epoch,
             "history": state.history,
         }
-        text = json.dumps(rest)
-        metadata = {"state": text, "sha256": _digest(tensors, text)}
-        content = save(tensors, metadata)
-        write_bytes(self.path / CHECKPOINT, content, keep=self.path / PREVIOUS)
+        write_bytes(self.path / CHECKPOINT, pack(tensors, rest), keep=self.path / PREVIOUS)
 
     def load(self, warn: Callable[[str], None]) -> State | None:
         """The newest checkpoint that is whole, if there is one. Damaged ones are set aside."""
@@ -228,18 +223,8 @@ def _tensors(state: State) -> dict[str, Tensor]:
 def _read_state(path: Path) -> State | str:
     """A state, or what is wrong with its file."""
     try:
-        with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if metadata.get("sha256") != _digest(tensors, metadata.get("state", "")):
-            return "its checksum does not match"
-        return State(**tensors, **json.loads(metadata["state"]))
-    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        tensors, rest = unpack(path)
+        fields: dict[str, Any] = {**tensors, **rest}
+        return State(**fields)
+    except (Damaged, TypeError) as error:
         return str(error)
-
-
-def _digest(tensors: dict[str, Tensor], text: str) -> str:
-    digest = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        digest.update(tensors[name].contiguous().numpy().tobytes())
-    return digest.hexdigest()

@@ -11,6 +11,8 @@ from ...data.summary import Pairs, measure
 from ...groups import Group
 from ..storage import RunError
 
+COMES_ALONG = "which comes with the library"
+
 
 @dataclass(frozen=True)
 class Request:
@@ -59,7 +61,20 @@ def find(asked: Request) -> Findings:
     return found
 
 
+def is_builtin(name: str | Path) -> bool:
+    """Whether a name is that of a data set that comes along; a file of that name comes first."""
+    return str(name) in data.DATASETS and not Path(name).exists()
+
+
+def _built_in(name: str) -> data.PoseSets:
+    own = data.dataset(name)
+    return data.PoseSets((*own.train, *own.valid, *own.test), name, "npz", COMES_ALONG)
+
+
 def _read(asked: Request, path: Path, found: Findings) -> None:
+    if is_builtin(path):
+        found.files.append(_built_in(str(path)))
+        return
     limit = int(asked.limit * 1e6)
     try:
         sets = data.read(path, asked.format, group=asked.group, bad=asked.bad, limit=limit)

@@ -66,12 +66,12 @@ def _draw_set(axis: Any, x: PoseSet) -> None:
     g = x.poses[x.mask]
     title = x.name if len(x.name) <= 28 else x.name[:25] + "..."
     axis.set_title(f"{x.group}: {title or 'a set'}, {len(g):,} poses")
-    where, along = _on_paper(x.group, g)
+    where, along = on_paper(x.group, g)
     every = max(1, len(g) // POSITIONS)
     line = 1.2 if x.group.name.startswith("SE") else 0.0  # drawings and parts have no order
     axis.plot(*where[::every].T, color=PALE, lw=line, marker=".", ms=4, zorder=1)
     chosen = np.unique(np.linspace(0, len(g) - 1, FRAMES).astype(int))
-    length = _length(where, along)
+    length = axis_length(where, along)
     for k in range(along.shape[-1]):
         steps = along[chosen, :, k] * length
         size = np.linalg.norm(steps, axis=-1, keepdims=True)
@@ -85,7 +85,7 @@ def _draw_set(axis: Any, x: PoseSet) -> None:
         axis.set_axis_off()
 
 
-def _on_paper(group: Group, g: Tensor) -> tuple[np.ndarray, np.ndarray]:
+def on_paper(group: Group, g: Tensor) -> tuple[np.ndarray, np.ndarray]:
     """Positions `[N, 2]` and axes `[N, 2, n]` of poses; rotations are set out in rows."""
     axes = g[:, : group.n, : group.n]
     if not has_translations(group):
@@ -105,7 +105,7 @@ def _on_paper(group: Group, g: Tensor) -> tuple[np.ndarray, np.ndarray]:
     return (centred @ view.mT).numpy(), (view @ axes).numpy()
 
 
-def _length(where: np.ndarray, along: np.ndarray) -> float:
+def axis_length(where: np.ndarray, along: np.ndarray) -> float:
     """Factor by which axes are drawn: the typical one a twentieth of the picture."""
     extent = np.ptp(where, axis=0).max() if len(where) > 1 else 1.0
     typical = np.median(np.linalg.norm(along, axis=1))

@@ -13,9 +13,10 @@ from rich.text import Text
 
 from ... import data
 from ...data.summary import NEAR, about, percent
-from .findings import Findings
+from .findings import COMES_ALONG, Findings
 
 MOST_FILES, MOST_NOTES = 20, 8  # lines of each
+_SETTLED = ("as asked", COMES_ALONG)  # formats that nobody guessed
 
 
 def print_findings(found: Findings, console: Console) -> None:
@@ -36,7 +37,7 @@ def _one_file(file: data.PoseSets) -> Text:
     return Text.assemble(
         (f"\n{file.path}\n", "bold"),
         f"{title}, {file.why}",
-        (" (--format forces another)" if file.why != "as asked" else "", "dim"),
+        (" (--format forces another)" if file.why not in _SETTLED else "", "dim"),
         overflow="fold",
     )
 
@@ -56,7 +57,7 @@ def _files(files: list[data.PoseSets]) -> Group:
     more = len(files) - MOST_FILES
     rest = [Text(f"... and {more:,} files more (--json lists them)", "dim")] if more > 0 else []
     hint = Text("Formats were chosen by contents and names; --format forces another.", "dim")
-    asked = all(file.why == "as asked" for file in files)
+    asked = all(file.why in _SETTLED for file in files)
     title = Text(f"\n{len(files):,} files" + (f" in {folder}" if folder else ""), "bold")
     return Group(title, "", table, *rest, *([] if asked else [hint]))
 

@@ -7,11 +7,16 @@ from typing import Any
 
 from ..storage import write_bytes, writing
 from . import content, html, markdown
+from .document import Section
 
 
 def write_report(found: dict[str, Any], timing: list[dict[str, Any]], out: Path) -> dict[str, Path]:
     """Write both pages; paths by what they are."""
-    document = content.build(found, timing)
+    return write_pages(content.build(found, timing), out)
+
+
+def write_pages(document: Section, out: Path) -> dict[str, Path]:
+    """A document as both pages, with its figures as files."""
     folder = out / markdown.FIGURES
     with writing(folder):
         folder.mkdir(exist_ok=True)

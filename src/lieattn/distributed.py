@@ -1,0 +1,221 @@
+"""Sets too long for one process: every process holds some tokens and computes their rows.
+
+Poses and values are gathered from all processes, queries stay where they are: time and memory of
+attention are shared out, and results and gradients are those of one process up to rounding. Start
+processes with torchrun and `torch.distributed.init_process_group`; examples/long_set.py shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ._precision import island
+from .attention import LieAttention
+from .groups import Group, get_group
+from .model import LieTransformer, LieTransformerLayer, LieTransformerOutput
+from .ops import Request
+from .ops.dispatch import run
+from .relations import DeferredRelations, require_sets
+
+Processes = Any  # a torch.distributed.ProcessGroup; None for all
+
+
+def shard(x: Tensor, dim: int, processes: Processes = None) -> Tensor:
+    """The tokens of this process, of a dimension that holds all of them.
+
+    >>> shard(torch.arange(5), 0)            # outside of torchrun there is one process
+    tensor([0, 1, 2, 3, 4])
+    """
+    rank, size = _place(processes)
+    return x.tensor_split(size, dim)[rank]
+
+
+def gather(x: Tensor, dim: int, processes: Processes = None) -> Tensor:
+    """The tokens of all processes, this one's first, then those of the next ones.
+
+    Attention does not mind the order of keys, and this way query i is key i in every process. The
+    gradient of a token is the sum of what all processes send back.
+
+    Args:
+        x: this process's share; shares may differ in size along `dim`, in nothing else.
+        dim: the dimension of tokens.
+    """
+    if _place(processes)[1] == 1:
+        return x
+    return _Gather.apply(x, dim, processes)
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, dim: int, processes: Processes) -> Tensor:
+        rank, _ = _place(processes)
+        sizes = _sizes(x.shape[dim], x.device, processes)
+        ctx.dim, ctx.processes, ctx.sizes, ctx.rank = dim, processes, sizes, rank
+        rows = _padded(x.movedim(dim, 0).contiguous(), max(sizes))
+        parts = [torch.empty_like(rows) for _ in sizes]
+        dist.all_gather(parts, rows, group=processes)
+        own = [part[:size] for part, size in zip(parts, sizes, strict=True)]
+        return torch.cat(own[rank:] + own[:rank]).movedim(0, dim)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        sizes, rank = ctx.sizes, ctx.rank
+        rows = gradient.movedim(ctx.dim, 0)
+        parts = list(rows.split(sizes[rank:] + sizes[:rank]))
+        ordered = parts[len(sizes) - rank :] + parts[: len(sizes) - rank]
+        # A sum of everything, of which each takes its share: gloo has no reduce_scatter.
+        total = torch.cat(ordered).contiguous()
+        dist.all_reduce(total, group=ctx.processes)
+        return total.split(sizes)[rank].movedim(0, ctx.dim), None, None
+
+
+def sharded_attention(
+    group: Group | str,
+    poses: Tensor,
+    values: Tensor,
+    weights: Tensor,
+    exclude_self: bool = True,
+    chart: str = "principal",
+    backend: str = "auto",
+    *,
+    mask: Tensor | None = None,
+    margin: float = 0.0,
+    processes: Processes = None,
+) -> tuple[Tensor, Tensor]:
+    """`lie_attention` of a set with itself, of which this process holds some tokens.
+
+    Args:
+        group, weights, exclude_self, chart, backend, margin: as of `lie_attention`.
+        poses: `[..., n, m, m]`, this process's.
+        values: `[..., H, n, dv]`, this process's.
+        mask: `[..., n]`, True = real token; this process's.
+        processes: a process group; all of them by default.
+    Returns:
+        `out [..., H, n, dv]` and `coords [..., H, n, C]` of this process's tokens.
+
+    >>> from lieattn import SE3
+    >>> poses, values = SE3.random(1, 9), torch.randn(1, 4, 9, 8)
+    >>> out, coords = sharded_attention(SE3, poses, values, torch.ones(4, 2))
+    >>> out.shape, coords.shape
+    (torch.Size([1, 4, 9, 8]), torch.Size([1, 4, 9, 6]))
+    """
+    group = get_group(group)
+    keys = gather(poses, -3, processes)
+    require_sets(group, poses, keys)
+    allowed = None if mask is None else gather(mask, -1, processes)[..., None, None, :]
+    request = Request(
+        group,
+        poses,
+        keys,
+        gather(values, -2, processes),
+        weights,
+        allowed,
+        exclude_self=exclude_self,
+        chart=chart,
+        margin=margin,
+    )
+    return run(request, backend)
+
+
+def sharded_forward(
+    model: LieTransformer,
+    poses: Tensor,
+    features: Tensor | None = None,
+    mask: Tensor | None = None,
+    *,
+    processes: Processes = None,
+) -> LieTransformerOutput:
+    """`model(poses, features, mask)` of a set of which this process holds some tokens.
+
+    Args:
+        model: the same in every process. Pose updates work; `normalise`, which wants the whole
+            set at once, does not, and nothing is pruned.
+        poses, features, mask: this process's, `[..., n, ...]`; mask is one of tokens.
+    Returns:
+        The output of this process's tokens. Parameters get the gradients of those alone: call
+        `sum_gradients` after `backward`.
+    """
+    if model.config.normalise:
+        raise ValueError("normalise wants the whole set in one process: leave it off.")
+    with island(poses, model.config.autocast):
+        g = poses
+        if mask is not None:
+            g = torch.where(mask[..., None, None], poses, model.group.identity().to(poses))
+        keys_allowed = None if mask is None else gather(mask, -1, processes)[..., None, None, :]
+        h = model._embed(g, features, mask)
+        keys = gather(g, -3, processes)
+        for i, layer in enumerate(cast(list[LieTransformerLayer], model.layers)):
+            normed = layer.attention_norm(h)
+            update = _attend(layer.attention, model, normed, g, keys, keys_allowed, mask, processes)
+            h = h + layer.dropout(update)
+            h = h + layer.dropout(layer.feed_forward(layer.feed_forward_norm(h)))
+            if i < len(model.updates):
+                g = model._detach(model._move(g, model.updates[i](h), None, mask)[0])
+                keys = gather(g, -3, processes)
+        h = model.norm(h)
+        moved, delta = model._move(g, model.correction(h), None, mask)
+        if mask is not None:
+            moved = torch.where(mask[..., None, None], moved, poses)
+        return LieTransformerOutput(h, delta, moved, g)
+
+
+def _attend(
+    attention: LieAttention,
+    model: LieTransformer,
+    h: Tensor,
+    poses: Tensor,
+    keys: Tensor,
+    keys_allowed: Tensor | None,
+    mask: Tensor | None,
+    processes: Processes,
+) -> Tensor:
+    """A layer's update of this process's tokens."""
+    everyone = gather(h, -2, processes)
+    rel = DeferredRelations(poses, keys, model.config.exclude_self, model._margin())
+    request = attention.request(h, everyone, rel, keys_allowed, None, None)
+    # Pruning sorts queries as keys are sorted, and here there are fewer of them.
+    mixed, coords = run(replace(request, prune=0.0), attention.backend)
+    if mask is not None:
+        real = mask[..., None, :, None]
+        mixed, coords = (torch.where(real, x, 0) for x in (mixed, coords))
+    return attention.combine(mixed, coords)
+
+
+def sum_gradients(parameters: Iterable[Tensor], processes: Processes = None) -> None:
+    """Add up the gradients of all processes, in place: those of a loss that is a sum over tokens.
+
+    For a mean, divide every process's sum by the number of all tokens.
+    """
+    if _place(processes)[1] == 1:
+        return
+    for p in parameters:
+        if p.requires_grad:
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+            dist.all_reduce(p.grad, group=processes)
+
+
+def _place(processes: Processes) -> tuple[int, int]:
+    """This process's number, and how many there are."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return 0, 1
+    return dist.get_rank(processes), dist.get_world_size(processes)
+
+
+def _sizes(own: int, device: torch.device, processes: Processes) -> list[int]:
+    mine = torch.tensor([own], device=device)
+    everyone = [torch.empty_like(mine) for _ in range(_place(processes)[1])]
+    dist.all_gather(everyone, mine, group=processes)
+    return [int(x) for x in everyone]
+
+
+def _padded(x: Tensor, size: int) -> Tensor:
+    if x.shape[0] == size:
+        return x
+    return torch.cat([x, x.new_zeros(size - x.shape[0], *x.shape[1:])])

@@ -1,0 +1,95 @@
+"""Poses between others: where a hidden token of an ordered set is, as its neighbours tell."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ._precision import island
+from .groups import Group
+
+
+class Neighbours(NamedTuple):
+    """The nearest visible tokens before and after each token, in the order of the set.
+
+    A token that is visible is its own neighbour on both sides. Where there is none on a side, it
+    is that of the other; where there is none at all, the index is 0 and `some` is False.
+    """
+
+    before: Tensor  # [..., N], indices
+    after: Tensor  # [..., N], indices
+    share: Tensor  # [..., N], how far it is from `before` to `after`, in [0, 1]
+    some: Tensor  # [...], whether the set has a visible token
+
+
+def neighbours_in_order(visible: Tensor) -> Neighbours:
+    """Neighbours of every token of sets of which `visible [..., N]` can be seen.
+
+    >>> near = neighbours_in_order(torch.tensor([False, True, False, False, True]))
+    >>> near.before.tolist(), near.after.tolist()
+    ([1, 1, 1, 1, 4], [1, 1, 4, 4, 4])
+    >>> near.share
+    tensor([0.0000, 0.0000, 0.3333, 0.6667, 0.0000])
+    """
+    n = visible.shape[-1]
+    index = torch.arange(n, device=visible.device).expand(visible.shape)
+    before = torch.where(visible, index, -1).cummax(-1).values
+    after = torch.where(visible, index, n).flip(-1).cummin(-1).values.flip(-1)
+    none_before, none_after = before < 0, after >= n
+    before, after = (
+        torch.where(none_before, after, before).clamp(0, n - 1),
+        torch.where(none_after, before, after).clamp(0, n - 1),
+    )
+    share = (index - before) / (after - before).clamp(min=1)
+    share = torch.where(after > before, share, 0)
+    return Neighbours(before, after, share, visible.any(-1))
+
+
+def interpolate(group: Group, poses: Tensor, visible: Tensor) -> Tensor:
+    r"""Every hidden pose from the visible ones on both sides, $g_a \exp(s \log(g_a^{-1} g_b))$.
+
+    Args:
+        group: the group of the poses.
+        poses: `[..., N, m, m]`, in their order; what is not visible may hold anything.
+        visible: `[..., N]`, True where a pose is known.
+    Returns:
+        `[..., N, m, m]`: visible poses as they are. At an end, and where two neighbours have no
+        relative coordinates (a mirror image, say), the nearer one; in sets without any visible
+        pose, the identity. Moves with the poses.
+
+    >>> from lieattn import SE2
+    >>> walk = SE2.from_xy_theta(torch.tensor([[0.0, 0.0, 0.0], [9.0, 9.0, 9.0], [2.0, 0.0, 0.0]]))
+    >>> SE2.translation(interpolate(SE2, walk, torch.tensor([True, False, True])))[1]
+    tensor([1., 0.])
+    """
+    near = neighbours_in_order(visible)
+    known = torch.where(visible[..., None, None], poses, group.identity().to(poses))
+    first, second = take(known, near.before), take(known, near.after)
+    with island(poses):
+        w, valid = global_relation(group, first, second)
+        share = near.share.to(w.dtype)[..., None]
+        between = group.compose(first, group.exp(share * w, chart=group.charts[-1]))
+    nearer = torch.where(near.share[..., None, None] <= 0.5, first, second)
+    # Ends are copies: a step of zero would only round them.
+    inner = valid & (near.after > near.before)
+    guess = torch.where(inner[..., None, None], between, nearer)
+    return torch.where(visible[..., None, None], poses, guess)
+
+
+def global_relation(group: Group, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """Coordinates `[..., dim]` that lead from a to b in the group's widest chart, and where.
+
+    Not where b is a mirror image of a: no step leads there.
+    """
+    w, valid = group.relation(a, b, group.charts[-1])
+    if w.shape[-1] > group.dim:
+        valid = valid & (w[..., group.dim] < 0.5)
+    return w[..., : group.dim], valid
+
+
+def take(poses: Tensor, index: Tensor) -> Tensor:
+    """Poses `[..., N, m, m]` of the tokens `index [..., N]`."""
+    index = index[..., None, None].expand(*index.shape, *poses.shape[-2:])
+    return poses.gather(-3, index)

@@ -1,0 +1,1 @@
+"""Training on poses of files: `lieattn train`, `predict`, `evaluate`."""

@@ -1,0 +1,194 @@
+"""Filled gaps as text, as JSON, and as files of poses."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+from torch import Tensor
+
+from ... import data
+from ...groups import SE3, SO3, Group
+from ..storage import RunError, write_bytes
+from .filling import Filled
+from .sources import digest
+from .store import Trained
+from .tables import number
+
+MOST = 40  # lines of a table
+
+
+def quaternions(rotations: Tensor) -> Tensor:
+    """Unit quaternions x, y, z, w of rotations `[..., 3, 3]`, w not negative.
+
+    >>> quaternions(torch.eye(3, dtype=torch.float64))
+    tensor([0., 0., 0., 1.], dtype=torch.float64)
+    """
+    half = SO3.to_physical(SO3.log(rotations)) / 2
+    angle = half.norm(dim=-1, keepdim=True)
+    return torch.cat([half * torch.sinc(angle / torch.pi), angle.cos()], dim=-1)
+
+
+def tum_rows(g: Tensor) -> Tensor:
+    """Poses of SE(3) as x, y, z, qx, qy, qz, qw, `[n, 7]`."""
+    return torch.cat([g[:, :3, 3], quaternions(g[:, :3, :3])], dim=-1)
+
+
+def as_numbers(group: Group, g: Tensor) -> tuple[list[str], Tensor]:
+    """Poses as people read them: names of columns, and numbers `[n, columns]`.
+
+    Rotations are angles in degrees, in space times the axis.
+    """
+    n = group.n
+    positions = [*"xyz"[:n]] if group.matrix_size > n else []
+    where = g[:, :n, n] if positions else g[:, :0, 0]
+    linear = g[:, :n, :n]
+    if group.name in ("SO3", "SE3"):
+        turn = torch.rad2deg(SO3.to_physical(SO3.log(linear)))
+        return [*positions, "rx", "ry", "rz"], torch.cat([where, turn], -1)
+    if group.name in ("SO2", "SE2"):
+        angle = torch.rad2deg(torch.atan2(linear[:, 1, 0], linear[:, 0, 0]))
+        return [*positions, "deg"], torch.cat([where, angle[:, None]], -1)
+    names = [f"a{i}{j}" for i in range(1, n + 1) for j in range(1, n + 1)]
+    return [*positions, *names], torch.cat([where, linear.flatten(-2)], -1)
+
+
+def print_filled(trained: Trained, filled: list[Filled], level: float, console: Console) -> None:
+    """Every pose that was found, with its bounds, and its error where the truth is known."""
+    group = trained.group
+    left = MOST
+    for x in filled:
+        if left <= 0:
+            break
+        rows = list(range(min(left, int(x.hidden.sum()))))
+        left -= len(rows)
+        console.print(_table(group, x, rows))
+    total = sum(int(x.hidden.sum()) for x in filled)
+    if total > MOST:
+        console.print(f"... and {total - MOST:,} more (--json, --save).", style="dim")
+    for text in remarks(trained, filled, level):
+        console.print(text, style="dim", highlight=False)
+
+
+def _table(group: Group, x: Filled, rows: list[int]) -> Table:
+    title = Text(f"\n{x.before.name or x.before.source}: {int(x.hidden.sum()):,} poses found")
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table.padding, table.pad_edge, table.show_edge = (0, 1, 0, 0), False, False
+    places = x.hidden.nonzero()[:, 0].tolist()
+    named = any(x.before.names[i] != str(i) for i in places)
+    table.add_column("", justify="right", no_wrap=True)
+    if named:
+        table.add_column("name", overflow="ellipsis", max_width=12, no_wrap=True)
+    columns, values = as_numbers(group, x.poses[x.hidden])
+    if group.n == 3 and group.name.startswith(("Aff", "Sim")):
+        columns, values = columns[:3], values[:, :3]  # twelve would not fit; --json has all
+    for name in columns:
+        table.add_column(name, justify="right", no_wrap=True)
+    known = not x.errors.isnan().all()
+    for block in group.blocks:
+        head = _short(block.name) + (" (off)" if known else "")
+        table.add_column(head, justify="right", no_wrap=True, style="cyan")
+    for row in rows:
+        cells = [str(places[row])] + ([x.before.names[places[row]]] if named else [])
+        cells += [f"{value:.4g}" for value in values[row].tolist()]
+        for k in range(len(group.blocks)):
+            off = x.errors[row, k].item()
+            error = f" ({number(off)})" if off == off else ""
+            cells.append(f"±{number(x.within[row, k].item())}{error}")
+        table.add_row(*map(Text, cells))
+    return table
+
+
+def _short(block: str) -> str:
+    return {"translation": "±place", "rotation": "±deg", "scale": "±scale", "shear": "±shear"}.get(
+        block, f"±{block}"
+    )
+
+
+def remarks(trained: Trained, filled: list[Filled], level: float) -> list[str]:
+    """What to know about the numbers."""
+    text = [
+        f"±: bounds that hold for {100 * level:.0f}% of answers on data like those of validation, "
+        "each block by itself; positions in the file's unit, rotations in degrees."
+    ]
+    errors = torch.cat([x.errors for x in filled])
+    known = ~errors.isnan().any(-1)
+    if known.any():
+        within = torch.cat([x.within for x in filled])
+        held = (errors[known] <= within[known]).double().mean(0).tolist()
+        shares = " and ".join(f"{100 * share:.0f}%" for share in held)
+        text.append(f"(off): errors of poses that were there; {shares} are within their bounds.")
+    stretched = max(x.stretched for x in filled)
+    if stretched:
+        text.append(
+            f"The longest gap needs a window of {stretched}, longer than the "
+            f"{trained.settings.window} of training: bounds there are not to be trusted."
+        )
+    if digest([x.before for x in filled]) == trained.digest:
+        text.append("These poses were trained on: errors elsewhere are larger.")
+    return text
+
+
+def to_dict(trained: Trained, filled: list[Filled], level: float) -> dict[str, Any]:
+    """For --json."""
+    blocks = [block.name for block in trained.group.blocks]
+
+    def by_block(x: Tensor) -> dict[str, float]:
+        return dict(zip(blocks, x.tolist(), strict=True))
+
+    sets = []
+    for x in filled:
+        poses = []
+        for row, i in enumerate(x.hidden.nonzero()[:, 0].tolist()):
+            own: dict[str, Any] = {
+                "index": i,
+                "name": x.before.names[i],
+                "pose": x.poses[i].tolist(),
+                "within": by_block(x.within[row]),
+            }
+            if not x.errors[row].isnan().any():
+                own["error"] = by_block(x.errors[row])
+            poses.append(own)
+        sets.append({"name": x.before.name, "source": x.before.source, "found": poses})
+    return {
+        "checkpoint": str(trained.path),
+        "group": trained.group.name,
+        "level": level,
+        "units": {"translation": "file", "rotation": "degrees"},
+        "remarks": remarks(trained, filled, level),
+        "sets": sets,
+    }
+
+
+def write_poses(path: Path, filled: list[Filled]) -> None:
+    """All poses, known and found, as .npz or as a TUM trajectory."""
+    if path.suffix == ".npz":
+        sets = [
+            data.PoseSet(
+                x.before.group,
+                x.poses,
+                torch.ones(len(x.poses), dtype=torch.bool),
+                x.before.names,
+                x.before.name,
+                x.before.source,
+            )
+            for x in filled
+        ]
+        try:
+            data.save(path, sets)
+        except OSError as error:
+            raise RunError(f"cannot write {path}: {error.strerror}.") from None
+        return
+    if filled[0].before.group is not SE3 or len(filled) > 1:
+        raise RunError("--save x.tum takes one trajectory of SE(3); .npz takes any sets.")
+    text = io.StringIO()
+    rows = tum_rows(filled[0].poses).tolist()
+    for name, row in zip(filled[0].before.names, rows, strict=True):
+        text.write(f"{name} " + " ".join(f"{value:.9g}" for value in row) + "\n")
+    write_bytes(path, text.getvalue().encode())

@@ -1,0 +1,89 @@
+"""How far training is: a bar with the time left in a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+LINES = 10  # of a run, where there is no terminal
+
+
+class Display:
+    """Shows steps and validations.
+
+    Args:
+        steps: of the run.
+        done: those that were there already.
+    """
+
+    def __init__(self, console: Console, steps: int, done: int) -> None:
+        self.console, self.steps, self.first = console, steps, done
+        self.started = time.monotonic()
+        self.printed = done
+        self.bar: Progress | None = None
+        if console.is_terminal:
+            self.bar = Progress(
+                TextColumn("training"),
+                BarColumn(bar_width=24),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TimeElapsedColumn(),
+                TextColumn("left"),
+                TimeRemainingColumn(elapsed_when_finished=False),
+                TextColumn("{task.fields[note]}", style="dim"),
+                console=console,
+            )
+            self.task = self.bar.add_task("", total=steps - done, note="")
+
+    def __enter__(self) -> Display:
+        if self.bar is not None:
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+    def step(self) -> None:
+        if self.bar is not None:
+            self.bar.advance(self.task)
+
+    def validated(self, step: int, line: dict[str, Any]) -> None:
+        """News of a validation."""
+        note = f"loss {line['train_loss']:.3f}, validation {line['valid_loss']:.3f}"
+        note += " (best)" if line["best"] else ""
+        if self.bar is not None:
+            self.bar.update(self.task, note=note)
+        elif step - self.printed >= self.steps / LINES or step >= self.steps:
+            self.printed = step
+            seconds = time.monotonic() - self.started
+            left = seconds / max(step - self.first, 1) * (self.steps - step)
+            text = f"step {step:>{len(str(self.steps))}} of {self.steps}, {note}"
+            if step < self.steps:
+                text += f", {clock(left)} left"
+            self.console.print(text, highlight=False, soft_wrap=True)
+
+
+def clock(seconds: float) -> str:
+    """A duration as people read it.
+
+    >>> clock(7.4), clock(754), clock(7540)
+    ('7 s', '13 min', '2.1 h')
+    """
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,116 @@
+"""`lieattn evaluate`: errors of trained models and of simple rivals on the same hidden poses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from ..storage import RunError, json_bytes, write_bytes
+from .evaluation import examine
+from .run import hidden_of_test
+from .sources import Parts, digest, parts, read_sets, windows
+from .store import Trained, load_trained
+from .tables import print_errors
+from .tensors import examination, stack
+
+
+def evaluate(
+    checkpoints: list[Path],
+    files: list[str],
+    console: Console,
+    *,
+    as_json: bool = False,
+    out: Path | None = None,
+) -> None:
+    """Errors on the test part of what a model was trained on, or on all of other files.
+
+    Raises:
+        RunError: something that the user can mend.
+    """
+    models = [load_trained(path) for path in checkpoints]
+    _require_comparable(models)
+    first = models[0]
+    found: Any
+    if files:
+        found = _others(first, files)
+        exam = found[0]
+        note = found[1]
+    else:
+        own = _own_parts(first)
+        exam, note = hidden_of_test(first.settings, own, first.choice.scale), "test part"
+    named = {_name(x, models): x.model for x in models}
+    result = {**examine(named, exam, first.choice.scale), "data": note}
+    if as_json:
+        console.print(Text(json.dumps(result, indent=1)), soft_wrap=True)
+    else:
+        print_errors(result, console)
+    if out is not None:
+        write_bytes(out, json_bytes(result))
+        if not as_json:
+            console.print(Text(str(out)), soft_wrap=True)
+
+
+def _own_parts(trained: Trained) -> Parts:
+    try:
+        found = parts(trained.settings)
+    except RunError as error:
+        raise RunError(
+            f"{error} The model was trained on it; give files to evaluate on instead."
+        ) from None
+    if found.digest != trained.digest:
+        raise RunError(
+            f"{', '.join(trained.settings.files)} is not what {trained.path} was trained on any "
+            "more, so its test part may hold poses of training. Give files to evaluate on."
+        )
+    return found
+
+
+def _others(trained: Trained, files: list[str]) -> tuple[Any, str]:
+    """Every window of other files; not of those that were trained on."""
+    settings = trained.settings
+    sets, _ = read_sets(files, settings.format, settings.group, "mask")
+    if sets[0].group is not trained.group:
+        raise RunError(
+            f"{trained.path} is a model of {trained.group}, the files hold poses of "
+            f"{sets[0].group}."
+        )
+    if digest(sets) == trained.digest:
+        raise RunError(
+            "these files were trained on; without files the test part of them is evaluated."
+        )
+    cut = windows(sets, settings.window, settings.window)
+    if not cut:
+        raise RunError("the files have no window of three poses or more.")
+    stacked = stack(cut, trained.choice.scale)
+    exam = examination(stacked, settings.hide, settings.gaps, settings.seed, "test")
+    return exam, ", ".join(files)
+
+
+def _require_comparable(models: list[Trained]) -> None:
+    """Models are compared on the same hidden poses in the same unit."""
+    first = models[0]
+    for other in models[1:]:
+        same = replace(first.settings, **_free(other)) == other.settings
+        if not same or other.digest != first.digest or other.choice.scale != first.choice.scale:
+            raise RunError(
+                f"{first.path} and {other.path} were trained on other data, windows, seeds or "
+                "scales: evaluate them one by one."
+            )
+
+
+def _free(x: Trained) -> dict[str, Any]:
+    """What may differ between models that are compared."""
+    names = ("files", "model", "chart", "normalise", "dim", "heads", "layers", "dropout")
+    more = ("pose_updates", "steps", "batch", "rate", "clip", "every", "scale")
+    return {name: getattr(x.settings, name) for name in (*names, *more)}
+
+
+def _name(x: Trained, models: list[Trained]) -> str:
+    """The model's letter, with its folder where there are several of one letter."""
+    alike = [y for y in models if y.settings.model == x.settings.model]
+    return x.settings.model if len(alike) == 1 else f"{x.settings.model} {x.path.parent.name}"

@@ -1,0 +1,185 @@
+"""`lieattn predict`: fill the gaps of files, as text, JSON, files of poses, or a picture."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.text import Text
+from torch import Tensor
+
+from ... import data
+from ..inspection.findings import is_builtin
+from ..storage import RunError
+from ..training import generator
+from .answers import print_filled, to_dict, write_poses
+from .filling import Filled, Unfillable, fill_set
+from .store import Trained, load_trained
+
+
+@dataclass(frozen=True)
+class PredictRequest:
+    """What was asked for on the command line."""
+
+    checkpoint: Path
+    files: list[str]
+    hide: str = ""  # "10%", or places such as "3,7-9"
+    level: float = 0.9
+    format: str = ""
+    group: str = ""
+    seed: int = 0
+
+
+def predict(
+    asked: PredictRequest,
+    console: Console,
+    *,
+    as_json: bool = False,
+    plot: Path | None = None,
+    save: Path | None = None,
+) -> list[str]:
+    """Fill and show; what could not be filled comes back, a sentence each.
+
+    Raises:
+        RunError: something that keeps all of it from being done.
+    """
+    if plot is not None:
+        from ..inspection.picture import require_drawable
+
+        require_drawable(plot)
+    if save is not None and save.suffix not in (".npz", ".tum"):
+        raise RunError(f"--save writes .npz or .tum, got {save.name!r}.")
+    trained = load_trained(asked.checkpoint)
+    filled: list[Filled] = []
+    problems: list[str] = []
+    for name in asked.files:
+        _fill_file(asked, trained, name, filled, problems)
+    if not filled and not problems:
+        raise RunError(
+            f"nothing is missing in {', '.join(asked.files)}: every row has a pose. Write nan "
+            "where there is none, or hide some with --hide 10% or --hide 3,7-9."
+        )
+    if as_json:
+        found = {**to_dict(trained, filled, asked.level), "problems": problems}
+        console.print(Text(json.dumps(found, indent=1)), soft_wrap=True)
+    elif filled:
+        print_filled(trained, filled, asked.level, console)
+    written = []
+    if plot is not None and filled:
+        from .picture import draw
+
+        draw(trained, filled, plot)
+        written.append(plot)
+    if save is not None and filled:
+        write_poses(save, filled)
+        written.append(save)
+    if not as_json:
+        for path in written:
+            console.print(Text(str(path)), soft_wrap=True)
+    return problems
+
+
+def _fill_file(
+    asked: PredictRequest, trained: Trained, name: str, filled: list[Filled], problems: list[str]
+) -> None:
+    try:
+        sets = _read(asked, trained, name)
+    except data.DataError as error:
+        problems.append(str(error))
+        return
+    if sets[0].group is not trained.group:
+        problems.append(
+            f"{trained.path} is a model of {trained.group}, and {name} holds poses of "
+            f"{sets[0].group}. Train one on such poses, or give files of {trained.group}."
+        )
+        return
+    for k, x in enumerate(sets):
+        problem = _fill_one(asked, trained, x, k, filled)
+        if problem:
+            problems.append(f"{name}: {problem}")
+
+
+def _fill_one(
+    asked: PredictRequest, trained: Trained, x: data.PoseSet, number: int, filled: list[Filled]
+) -> str:
+    """Fill a set, if there is something to fill; what keeps it from being done, or nothing."""
+    try:
+        hidden = to_hide(asked, x, number)
+        if hidden.any():
+            filled.append(fill_set(trained, x, hidden, asked.level))
+    except Unfillable as error:
+        return str(error)
+    return ""
+
+
+def _read(asked: PredictRequest, trained: Trained, name: str) -> list[data.PoseSet]:
+    if is_builtin(name):
+        return data.dataset(name).test  # the rest was trained on
+    group = asked.group or trained.settings.group
+    try:
+        sets = data.read(name, asked.format or None, group=group or None, bad="mask")
+    except data.DataError:
+        raise
+    except ValueError as error:
+        raise RunError(str(error)) from None
+    if sets.format != "npz":
+        return list(sets)
+    return [_without_padding(x) for x in sets]
+
+
+def _without_padding(x: data.PoseSet) -> data.PoseSet:
+    """Rows of an array are padded at the end: those are no gaps."""
+    n = int(x.mask.nonzero()[-1]) + 1 if x.mask.any() else 0
+    return replace(x, poses=x.poses[:n], mask=x.mask[:n], names=x.names[:n])
+
+
+def to_hide(asked: PredictRequest, x: data.PoseSet, number: int) -> Tensor:
+    """Places without a pose, and those that were asked to be hidden, `[N]`."""
+    missing = ~x.mask
+    text = asked.hide.strip()
+    if not text:
+        return missing
+    if text.endswith("%"):
+        try:
+            share = float(text[:-1]) / 100
+        except ValueError:
+            share = 0.0
+        if not 0 < share < 1:
+            raise RunError(f"--hide takes a share such as 10%, got {text!r}.")
+        if int(x.mask.sum()) < 3:
+            raise Unfillable(f"{x.name!r} has {int(x.mask.sum())} poses: too few to hide any.")
+        own = generator("predict", asked.seed, number)
+        return missing | data.hide(x.mask, share, generator=own)[1]
+    places = parse_places(text)
+    beyond = [i for i in places if i >= len(x)]
+    if beyond:
+        raise Unfillable(
+            f"{x.name!r} has {len(x)} poses, 0 to {len(x) - 1}: there is no {beyond[0]} to hide."
+        )
+    return missing | torch.isin(torch.arange(len(x)), torch.tensor(places))
+
+
+def parse_places(text: str) -> list[int]:
+    """Numbers and ranges.
+
+    >>> parse_places("3, 7-9")
+    [3, 7, 8, 9]
+    """
+    places: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if found is None:
+            raise RunError(
+                f"--hide takes a share such as 10%, or places such as 3,7-9, counted from 0; got "
+                f"{part.strip()!r}."
+            )
+        first = int(found[1])
+        last = int(found[2]) if found[2] else first
+        if last < first or last - first > 1_000_000:
+            raise RunError(f"--hide: {part.strip()!r} is no range of places.")
+        places += range(first, last + 1)
+    return places

@@ -1,0 +1,218 @@
+"""`lieattn train`: read, choose, train, and say what came out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from rich.console import Console
+
+from ...data.summary import about
+from ...infill import InfillModel
+from ..storage import RunError, json_bytes, write_bytes, writing
+from ..training import generator
+from ..workers import exclusive
+from .advice import Choice, choose, model_config
+from .display import Display
+from .evaluation import examine
+from .settings import MODELS, TrainSettings
+from .sources import Parts, parts
+from .store import RESULT, TrainFolder, load_trained
+from .tables import print_errors
+from .tensors import examination, stack
+from .trainer import Trainer, make_model
+from .world import World
+
+LOCK = ".lock"
+
+
+def train(
+    settings: TrainSettings,
+    out: Path,
+    console: Console,
+    world: World,
+    *,
+    again: bool = False,
+    tensorboard: bool = False,
+) -> None:
+    """Train to the end, from where the folder is; print the table of test errors.
+
+    Raises:
+        RunError: something that the user can mend. Checkpoints are on disk.
+    """
+    found = parts(settings)
+    choice = choose(settings, found.train)
+    folder = TrainFolder(out)
+    with _lock(out, world):
+        if world.writes:
+            folder.claim(settings, found.digest, world.size, again)
+        trainer = make_trainer(settings, found, choice, world)
+        if world.writes:
+            _announce(settings, found, choice, trainer.model, console)
+        _restore(trainer, folder, console)
+        if trainer.finished and world.writes:
+            console.print(f"Finished before: {out}. --again trains anew.", soft_wrap=True)
+        with _board(out, tensorboard and world.writes) as board:
+            _loop(trainer, folder, choice, found, console, board)
+        if world.writes:
+            result = examine_best(trainer.settings, found, choice, folder)
+            print_errors(result, console)
+            _say_next(out, settings, console)
+
+
+def make_trainer(
+    settings: TrainSettings, found: Parts, choice: Choice, world: World | None = None
+) -> Trainer:
+    """A trainer at its start; the model is a function of the seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(generator("initialisation", settings.seed).initial_seed())
+        config = model_config(settings, found.group, choice)
+        model = make_model(found.group, settings.model, config)
+    train, valid = (stack(part, choice.scale) for part in (found.train, found.valid))
+    return Trainer(settings, model, train, valid, world)
+
+
+def examine_best(
+    settings: TrainSettings, found: Parts, choice: Choice, folder: TrainFolder
+) -> dict[str, Any]:
+    """Errors of the best model on the test part; kept in the folder."""
+    trained = load_trained(folder.path)
+    exam = hidden_of_test(settings, found, choice.scale)
+    result = examine({settings.model: trained.model}, exam, choice.scale)
+    write_bytes(folder.path / RESULT, json_bytes(result))
+    return result
+
+
+def hidden_of_test(settings: TrainSettings, found: Parts, scale: float) -> Any:
+    """The hidden tokens of the test part: the same for all models of one seed."""
+    windows = stack(found.test, scale)
+    return examination(windows, settings.hide, settings.gaps, settings.seed, "test")
+
+
+def _loop(
+    trainer: Trainer,
+    folder: TrainFolder,
+    choice: Choice,
+    found: Parts,
+    console: Console,
+    board: Any,
+) -> None:
+    settings, writes = trainer.settings, trainer.world.writes
+    started, losses = time.monotonic(), []
+    quiet = Console(quiet=True)
+    done = trainer.progress.step
+    with Display(console if writes else quiet, settings.steps, done) as display:
+        while not trainer.finished:
+            losses.append(trainer.step())
+            display.step()
+            step = trainer.progress.step
+            if step % settings.every and not trainer.finished:
+                continue
+            line: dict[str, Any] = {
+                "step": step,
+                "rate": trainer.rate(step - 1),
+                "train_loss": sum(losses) / len(losses),
+                **trainer.validate(),
+                "seconds": round(time.monotonic() - started, 2),
+            }
+            losses = []
+            if writes and not all(x.isfinite().all() for x in trainer.model.state_dict().values()):
+                raise RunError(_diverged(folder, step))
+            if writes:
+                folder.append_log(line)
+                folder.save(trainer, choice, found.digest, best=line["best"])
+                display.validated(step, line)
+                if board is not None:
+                    board.add_scalar("loss/train", line["train_loss"], step)
+                    board.add_scalar("loss/valid", line["valid_loss"], step)
+
+
+def _diverged(folder: TrainFolder, step: int) -> str:
+    return (
+        f"training diverged before step {step}: parameters are not finite. {folder.path} keeps the "
+        "checkpoints before that. Try a smaller --rate, or --scale."
+    )
+
+
+def _restore(trainer: Trainer, folder: TrainFolder, console: Console) -> None:
+    if not trainer.world.writes:
+        trainer.restore(None, None)
+        return
+    warn = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    tensors, progress = folder.load(lambda text: warn.print(f"warning: {text}"))
+    try:
+        trainer.restore(tensors, progress)
+    except ValueError as error:
+        raise RunError(f"{folder.path}: {error}. Choose another --out, or --again.") from None
+    folder.rewind_log(trainer.progress.step)
+    if 0 < trainer.progress.step < trainer.settings.steps:
+        console.print(f"Going on from step {trainer.progress.step}.", highlight=False)
+
+
+@contextmanager
+def _lock(out: Path, world: World) -> Iterator[None]:
+    if world.writes:
+        with writing(out):
+            out.mkdir(parents=True, exist_ok=True)
+    with exclusive(out / LOCK, wait_for_it=False) if world.writes else nullcontext():
+        yield
+
+
+@contextmanager
+def _board(out: Path, wanted: bool) -> Iterator[Any]:
+    if not wanted:
+        yield None
+        return
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise RunError(
+            "--tensorboard needs tensorboard: pip install tensorboard. Without it log.jsonl holds "
+            "the same numbers."
+        ) from None
+    writer = SummaryWriter(str(out / "tensorboard"))
+    try:
+        yield writer
+    finally:
+        writer.close()
+
+
+def _announce(
+    settings: TrainSettings,
+    found: Parts,
+    choice: Choice,
+    model: InfillModel,
+    console: Console,
+) -> None:
+    """What is about to be done, and why so."""
+
+    def line(name: str, text: str) -> None:
+        console.print(f"[dim]{name:<9}[/dim] ", end="")
+        console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    for note in found.notes:
+        line("note", note)
+    names = ", ".join(Path(x).name for x in settings.files[:3])
+    more = f" and {len(settings.files) - 3} more" if len(settings.files) > 3 else ""
+    line("data", f"{names}{more}: windows of {settings.window}, {found.counts}; split {found.how}")
+    for reason in choice.reasons:
+        line("advice", reason)
+    count = sum(p.numel() for p in model.parameters())
+    line("model", f"{settings.model} on {found.group}, {MODELS[settings.model]}, {count:,} numbers")
+    blocks = [b.name for b in found.group.blocks]
+    if "translation" in blocks:
+        typical = model.unit[blocks.index("translation")].item() * choice.scale
+        line("start", f"interpolation, whose loss is 1: off by {about(typical)} in position, rms")
+
+
+def _say_next(out: Path, settings: TrainSettings, console: Console) -> None:
+    example = settings.files[0]
+    for text in (
+        f"\nmodel      {out}",
+        f"next       lieattn predict {out} {example} --hide 10%",
+    ):
+        console.print(text, highlight=False, markup=False, soft_wrap=True)

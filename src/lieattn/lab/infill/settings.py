@@ -1,0 +1,187 @@
+"""What `lieattn train` was asked for: from flags, or from a TOML file."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from ...data import DATASETS, formats
+from ...groups.base import CHARTS
+from ..storage import RunError
+
+MODELS = {
+    "G": "algebra-norm score",
+    "C": "learned kernel on the same invariant",
+    "A": "vector tokens",
+    "IPA": "invariant point attention",
+}
+AUTO = "auto"
+GAPS = ("tokens", "runs", "mixed")
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """Everything that a trained model depends on, beside the data themselves.
+
+    Attributes:
+        files: files of poses, or the name of a data set that comes with the library.
+        format, group, bad: as of `data.read`.
+        model: "G", "C", "A", or on SE(3) "IPA", for which a library must be installed.
+        chart: "principal", "polar", or "auto": what `data.describe` advises.
+        scale: translations are divided by it; "auto" for the advised number.
+        normalise: whether w is divided by its size in each set; "auto" as advised.
+        window, stride: poses of a set, and from one to the next; 0 for a quarter of a window.
+        gap: poses left out between parts of one trajectory; -1 for a window, at most a twentieth.
+        hide: share of the poses of a set that is hidden.
+        gaps: "tokens" hides them one by one, "runs" in a row, "mixed" does either.
+        dim, heads, layers, dropout, pose_updates: of the transformer.
+        steps, batch: batches, and windows of a batch in each process.
+        rate, clip: peak learning rate of Adam, largest norm of a gradient.
+        every: steps between validations, each with a checkpoint.
+        seed: of everything that is drawn.
+    """
+
+    files: tuple[str, ...] = ()
+    format: str = ""
+    group: str = ""
+    bad: str = "error"
+    model: str = "G"
+    chart: str = AUTO
+    scale: str | float = AUTO
+    normalise: str | bool = AUTO
+    window: int = 32
+    stride: int = 0
+    gap: int = -1
+    hide: float = 0.15
+    gaps: str = "mixed"
+    dim: int = 64
+    heads: int = 4
+    layers: int = 3
+    dropout: float = 0.0
+    pose_updates: bool = False
+    steps: int = 2000
+    batch: int = 32
+    rate: float = 2e-3
+    clip: float = 1.0
+    every: int = 100
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        known = {
+            "model": tuple(MODELS),
+            "chart": (AUTO, *CHARTS),
+            "gaps": GAPS,
+            "bad": ("error", "mask"),
+            "format": ("", *formats()),
+        }
+        for name, values in known.items():
+            if getattr(self, name) not in values:
+                shown = ", ".join(x for x in values if x)
+                raise RunError(f"unknown {name} {getattr(self, name)!r}; known are {shown}.")
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise RunError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+        if not 0 < self.hide < 1:
+            raise RunError(f"hide is a share between 0 and 1, got {self.hide}.")
+        if not 0 <= self.dropout < 1:
+            raise RunError(f"dropout is a share from 0 to below 1, got {self.dropout}.")
+        if not (self.rate > 0 and self.clip > 0):
+            raise RunError(f"rate and clip must be above 0, got {self.rate} and {self.clip}.")
+        if self.dim < 1 or self.heads < 1 or self.dim % self.heads:
+            raise RunError(f"dim must be a multiple of heads, got {self.dim} and {self.heads}.")
+        if isinstance(self.scale, str) and self.scale != AUTO:
+            raise RunError(f"scale is a number or {AUTO!r}, got {self.scale!r}.")
+        if not isinstance(self.scale, str) and not self.scale > 0:
+            raise RunError(f"scale must be above 0, got {self.scale}.")
+        if isinstance(self.normalise, str) and self.normalise != AUTO:
+            raise RunError(f"normalise is true, false or {AUTO!r}, got {self.normalise!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON holds it."""
+        return {**asdict(self), "files": list(self.files)}
+
+    @property
+    def step_of_windows(self) -> int:
+        return self.stride or max(self.window // 4, 1)
+
+
+_LEAST = {
+    "window": 3,  # two to see and one to hide
+    "stride": 0,
+    "gap": -1,
+    "layers": 1,
+    "steps": 1,
+    "batch": 1,
+    "every": 1,
+}
+
+
+def from_dict(values: dict[str, Any], where: str = "the config") -> TrainSettings:
+    """Settings of a dictionary; what is not known, or of another type, is said.
+
+    >>> from_dict({"step": 10})
+    Traceback (most recent call last):
+    ...
+    lieattn.lab.storage.RunError: the config has an unknown key 'step'. Did you mean 'steps'?
+    """
+    known = {field.name: field for field in fields(TrainSettings)}
+    for key, value in values.items():
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1, cutoff=0.5)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
+            raise RunError(f"{where} has an unknown key {key!r}. {hint}")
+        _require_type(key, value, known[key].default, where)
+    plain: dict[str, Any] = {k: tuple(v) if k == "files" else v for k, v in values.items()}
+    return TrainSettings(**plain)
+
+
+def _require_type(key: str, value: Any, default: Any, where: str) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    fits = {
+        "files": isinstance(value, list | tuple) and all(isinstance(x, str) for x in value),
+        "scale": number or isinstance(value, str),
+        "normalise": isinstance(value, bool | str),
+    }.get(key, number if isinstance(default, float) else type(value) is type(default))
+    if not fits:
+        kind = {"files": "a list of names", "scale": "a number", "normalise": "true or false"}
+        expected = kind.get(key, type(default).__name__)
+        raise RunError(f"{where}: {key} must be {expected}, got {value!r}.")
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The keys of a TOML file; files are taken as beside it."""
+    try:
+        import tomllib
+    except ImportError:
+        raise RunError("--config needs Python 3.11 or newer; give the options as flags.") from None
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror}.") from None
+    except ValueError as error:
+        raise RunError(f"{path} is no TOML: {error}.") from None
+    files = values.get("files")
+    if isinstance(files, str):
+        values["files"] = files = [files]
+    if isinstance(files, list) and all(isinstance(x, str) for x in files):
+        values["files"] = [_beside(path, name) for name in files]
+    return values
+
+
+def _beside(path: Path, name: str) -> str:
+    return name if name in DATASETS else str(path.parent / name)
+
+
+def merged(config: Path | None, flags: dict[str, Any]) -> TrainSettings:
+    """Settings of a TOML file, if there is one, with those of flags in their place."""
+    given = {key: value for key, value in flags.items() if value is not None and value != []}
+    base = from_dict(read_toml(config), str(config)) if config is not None else TrainSettings()
+    settings = replace(base, **{**given, "files": tuple(given.get("files", base.files))})
+    if not settings.files:
+        raise RunError(
+            "there is nothing to train on: give files of poses, or the name of a data set "
+            f"({', '.join(DATASETS)})."
+        )
+    return settings

@@ -1,0 +1,126 @@
+"""From files, or the name of a data set, to windows for training, validation and test."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ... import data
+from ...data.batches import require_one_group
+from ...groups import Group
+from ..inspection.findings import is_builtin
+from ..storage import RunError
+from .settings import TrainSettings
+
+FEWEST = 3  # poses of a window: two to see, one to hide
+PARTS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Windows of the three parts, and how the poses were split into them."""
+
+    group: Group
+    train: list[data.PoseSet]
+    valid: list[data.PoseSet]
+    test: list[data.PoseSet]
+    how: str
+    notes: tuple[str, ...]
+    digest: str  # of all poses, in their order
+
+    @property
+    def counts(self) -> str:
+        return ", ".join(f"{len(getattr(self, part)):,} {part}" for part in PARTS)
+
+
+def read_sets(
+    files: Sequence[str], format: str = "", group: str = "", bad: str = "error"
+) -> tuple[list[data.PoseSet], tuple[str, ...]]:
+    """All sets of files, of one group, and the notes of their readers.
+
+    Raises:
+        RunError: a file that cannot be read, or poses of several groups.
+    """
+    sets: list[data.PoseSet] = []
+    notes: list[str] = []
+    for name in files:
+        if is_builtin(name):
+            found = data.dataset(name)
+            sets += [*found.train, *found.valid, *found.test]
+            continue
+        try:
+            read = data.read(name, format or None, group=group or None, bad=bad)
+        except data.DataError as error:
+            hint = ""
+            if not Path(name).exists():
+                hint = f" Data sets that come along: {', '.join(data.DATASETS)}."
+            raise RunError(f"{error}{hint}") from None
+        except ValueError as error:
+            raise RunError(str(error)) from None
+        sets += read.sets
+        notes += [f"{name}: {note}" for note in read.notes]
+    try:
+        require_one_group(sets)
+    except ValueError as error:
+        raise RunError(f"{error} --group takes poses as of another group.") from None
+    return sets, tuple(notes)
+
+
+def parts(settings: TrainSettings) -> Parts:
+    """Read, split without leaks, and cut into windows."""
+    sets, notes = read_sets(settings.files, settings.format, settings.group, settings.bad)
+    split, how = _split(settings, sets)
+    cut = [
+        windows(part, settings.window, settings.step_of_windows if k == 0 else settings.window)
+        for k, part in enumerate(split)
+    ]
+    for name, part in zip(PARTS, cut, strict=True):
+        if not part:
+            total = sum(len(x) for x in sets)
+            raise RunError(
+                f"the {name} part has no window of at least {FEWEST} poses: {total:,} poses in "
+                f"{len(sets)} set{'s' * (len(sets) > 1)} are too few to be split into three parts. "
+                "Give more files or a longer trajectory."
+            )
+    train, valid, test = cut
+    return Parts(sets[0].group, train, valid, test, how, notes, digest(sets))
+
+
+def windows(sets: Sequence[data.PoseSet], size: int, stride: int) -> list[data.PoseSet]:
+    """Windows with enough poses; what is shorter than one is kept as it is."""
+    cut = data.windows(sets, size, stride, short="keep")
+    return [x for x in cut if int(x.mask.sum()) >= FEWEST]
+
+
+def _split(
+    settings: TrainSettings, sets: list[data.PoseSet]
+) -> tuple[tuple[list[data.PoseSet], ...], str]:
+    if len(settings.files) == 1 and is_builtin(settings.files[0]):
+        own = data.dataset(settings.files[0])
+        return (own.train, own.valid, own.test), "as the data set is"
+    sources = len({x.source for x in sets})
+    if sources >= 3:
+        return data.split(sets, seed=settings.seed), f"by file, {sources} of them"
+    cut: tuple[list[data.PoseSet], ...] = ([], [], [])
+    gaps = []
+    for x in sets:
+        gap = settings.gap if settings.gap >= 0 else min(settings.window, len(x) // 20)
+        if len(x) < 3 * FEWEST + 2 * gap:
+            cut[0].append(x)  # too short to be cut: it trains
+            continue
+        gaps.append(gap)
+        for part, piece in zip(cut, data.split_in_order(x, gap=gap), strict=True):
+            part.append(piece)
+    return cut, f"in order, {max(gaps, default=0)} poses apart"
+
+
+def digest(sets: Sequence[data.PoseSet]) -> str:
+    """A number for all poses, whatever the files are called."""
+    found = hashlib.sha256()
+    for x in sets:
+        found.update(f"{x.group.name} {len(x)} ".encode())
+        found.update(x.poses.contiguous().numpy().tobytes())
+        found.update(x.mask.contiguous().numpy().tobytes())
+    return found.hexdigest()[:16]

@@ -1,0 +1,225 @@
+"""What a run of `lieattn train` leaves in its folder, and how it is read again.
+
+    settings.json      what was asked for, and a digest of the data
+    log.jsonl          a line for every validation
+    last.safetensors   model, optimiser and step: from here the same command goes on
+    best.safetensors   the model of the least validation loss: what predict and evaluate take
+    result.json        errors on the test part
+
+Checkpoints are one file each, written beside their place, synced and moved there.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ... import __version__
+from ...config import LieTransformerConfig
+from ...groups import Group, get_group
+from ...infill import InfillModel
+from ..checksummed import Damaged, pack, unpack
+from ..storage import RunError, json_bytes, read_json, read_note, write_bytes, writing
+from .advice import Choice
+from .settings import TrainSettings, from_dict
+from .trainer import Progress, Trainer, make_model
+
+FORMAT = 1
+SETTINGS, LOG, RESULT = "settings.json", "log.jsonl", "result.json"
+LAST, PREVIOUS, BEST = "last.safetensors", "last.previous.safetensors", "best.safetensors"
+KIND = "lieattn infill"
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model of a checkpoint, and all that is needed to use it."""
+
+    model: InfillModel
+    settings: TrainSettings
+    choice: Choice
+    digest: str  # of the data that it was trained on
+    step: int
+    path: Path
+
+    @property
+    def group(self) -> Group:
+        return self.model.group
+
+
+class TrainFolder:
+    """The folder of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    # ---- settings ----------------------------------------------------------------------------
+
+    def claim(self, settings: TrainSettings, digest: str, processes: int, again: bool) -> None:
+        """Make sure that what is there, if anything, is the same run.
+
+        Raises:
+            RunError: it holds another run, with what differs.
+        """
+        mine = {
+            "format": FORMAT,
+            "settings": settings.to_dict(),
+            "data": digest,
+            "processes": processes,
+        }
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        held = (self.path / SETTINGS).exists()
+        if held and not again:
+            _require_same(self.path, read_json(self.path / SETTINGS), mine)
+            return
+        with writing(self.path):
+            # The result first: what an interruption leaves does not pass for finished.
+            for name in (RESULT, SETTINGS, LAST, PREVIOUS, BEST, LOG):
+                (self.path / name).unlink(missing_ok=True)
+        write_bytes(self.path / SETTINGS, json_bytes(mine))
+
+    # ---- checkpoints -------------------------------------------------------------------------
+
+    def save(self, trainer: Trainer, choice: Choice, digest: str, *, best: bool) -> None:
+        """The last checkpoint, and the best if this is it."""
+        about = {
+            "kind": KIND,
+            "format": FORMAT,
+            "lieattn": __version__,
+            "group": trainer.model.group.name,
+            "config": trainer.model.config.to_dict(),
+            "settings": trainer.settings.to_dict(),
+            "choice": {**asdict(choice), "reasons": list(choice.reasons)},
+            "data": digest,
+            "progress": asdict(trainer.progress),
+        }
+        tensors = trainer.tensors()
+        if best:
+            own = {name: x for name, x in tensors.items() if name.startswith("model.")}
+            write_bytes(self.path / BEST, pack(own, about))
+        write_bytes(self.path / LAST, pack(tensors, about), keep=self.path / PREVIOUS)
+
+    def load(self, warn: Any) -> tuple[dict[str, Tensor], Progress] | tuple[None, None]:
+        """The newest checkpoint that is whole. Damaged ones are set aside."""
+        found = [p for p in (self.path / LAST, self.path / PREVIOUS) if p.exists()]
+        for path in found:
+            state = _read_state(path)
+            if not isinstance(state, str):
+                return state
+            then = "starting anew" if path is found[-1] else "going on from the one before it"
+            warn(f"{path} is damaged ({state}): {then}.")
+            with writing(path):
+                os.replace(path, path.with_name(path.name + ".damaged"))
+        return None, None
+
+    # ---- log ---------------------------------------------------------------------------------
+
+    def rewind_log(self, step: int) -> None:
+        """Leave the lines of the log up to a step."""
+        path = self.path / LOG
+        if path.exists():
+            kept = [line for line in self.log() if line["step"] <= step]
+            write_bytes(path, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+    def append_log(self, line: dict[str, Any]) -> None:
+        path = self.path / LOG
+        with writing(path), open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def log(self) -> list[dict[str, Any]]:
+        """The lines of the log; one that was cut short is left out."""
+        texts = (self.path / LOG).read_text(encoding="utf-8").splitlines()
+        return [line for line in map(_line, texts) if line is not None]
+
+    def result(self) -> Any:
+        """The result of a finished run, or None."""
+        return read_note(self.path / RESULT)
+
+
+def _line(text: str) -> dict[str, Any] | None:
+    try:
+        line = json.loads(text)
+    except ValueError:
+        return None
+    return line if isinstance(line, dict) else None
+
+
+def _read_state(path: Path) -> tuple[dict[str, Tensor], Progress] | str:
+    """Tensors and progress of a checkpoint, or what is wrong with its file."""
+    try:
+        tensors, about = unpack(path)
+        return tensors, Progress(**about["progress"])
+    except (Damaged, KeyError, TypeError) as error:
+        return str(error)
+
+
+def _require_same(path: Path, theirs: Any, mine: dict[str, Any]) -> None:
+    if not isinstance(theirs, dict) or not isinstance(theirs.get("settings"), dict):
+        raise RunError(f"{path / SETTINGS} is not of lieattn train. Choose another --out.")
+    differences = []
+    for key, value in mine["settings"].items():
+        held = theirs["settings"].get(key)
+        if key != "files" and held != value:  # files may be called by another name
+            differences.append(f"{key} was {held}, now {value}")
+    if theirs.get("data") != mine["data"]:
+        differences.append("the poses are others")
+    if theirs.get("processes") != mine["processes"]:
+        differences.append(f"processes were {theirs.get('processes')}, now {mine['processes']}")
+    if differences:
+        raise RunError(
+            f"{path} holds another run: {'; '.join(differences)}. Choose another folder with "
+            "--out, or replace it with --again."
+        )
+
+
+def load_trained(path: Path) -> Trained:
+    """The model of a folder, its best one, or of a checkpoint file.
+
+    Raises:
+        RunError: nothing there, a file cut short, or of something else.
+    """
+    file = path
+    if path.is_dir():
+        file = next((path / n for n in (BEST, LAST) if (path / n).exists()), path / BEST)
+    if not file.is_file():
+        raise RunError(
+            f"there is no checkpoint at {path}. Give the folder that lieattn train wrote, or a "
+            f"{BEST} of it."
+        )
+    try:
+        tensors, about = unpack(file)
+    except Damaged as error:
+        others = [
+            n for n in (BEST, LAST, PREVIOUS) if (file.parent / n).exists() and n != file.name
+        ]
+        hint = f" There is also {file.parent / others[0]}." if others else ""
+        raise RunError(
+            f"{file} is no whole checkpoint of lieattn train ({error}). Copy it again, or train "
+            f"again.{hint}"
+        ) from None
+    return _build(file, tensors, about)
+
+
+def _build(file: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> Trained:
+    if about.get("kind") != KIND or about.get("format") != FORMAT:
+        raise RunError(
+            f"{file} is not a checkpoint that this lieattn ({__version__}) reads: kind "
+            f"{about.get('kind')!r}, format {about.get('format')!r}."
+        )
+    try:
+        settings = from_dict(about["settings"], str(file))
+        config = LieTransformerConfig.from_dict(about["config"])
+        model = make_model(get_group(about["group"]), settings.model, config)
+        own = {n.removeprefix("model."): x for n, x in tensors.items() if n.startswith("model.")}
+        model.load_state_dict(own)
+        reasons = tuple(about["choice"].pop("reasons"))
+        choice = Choice(**about["choice"], reasons=reasons)
+        step = int(about["progress"]["step"])
+        return Trained(model.eval(), settings, choice, about["data"], step, file)
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise RunError(f"{file} does not fit together: {error}. Train again.") from None

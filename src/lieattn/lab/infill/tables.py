@@ -1,0 +1,70 @@
+"""Errors on hidden tokens as a table of a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ...groups import get_group
+from .evaluation import RIVALS
+from .settings import MODELS
+
+_HEADS = {"rotation": "rotation, deg", "scale": "log scale", "shear": "log shear"}
+
+
+def print_errors(result: dict[str, Any], console: Console) -> None:
+    """Mean and median error of each block, best in bold, and what the bounds are worth."""
+    group = get_group(result["group"])
+    blocks = [block.name for block in group.blocks]
+    rows = result["rows"]
+    tokens = next(iter(rows.values()))["tokens"]
+    title = f"\n{group}: {tokens:,} hidden poses of {result['windows']:,} test windows"
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table.add_column("", no_wrap=True)
+    for name in blocks:
+        table.add_column(_HEADS.get(name, name), justify="right", no_wrap=True)
+    mirrored = any(row["mirrored"] for row in rows.values())
+    if mirrored:
+        table.add_column("mirrored", justify="right", no_wrap=True)
+    for method, row in rows.items():
+        cells = [_cell(rows, row, name) for name in blocks]
+        if mirrored:
+            cells.append(Text(f"{100 * row['mirrored']:.1f}%"))
+        table.add_row(method, *cells)
+    console.print(table)
+    console.print(_legend(result), style="dim", highlight=False)
+
+
+def _cell(rows: dict[str, Any], row: dict[str, Any], block: str) -> Text:
+    own = row["blocks"][block]
+    least = min(other["blocks"][block]["mean"] for other in rows.values())
+    style = "bold" if own["mean"] <= least else ""
+    text = Text(number(own["mean"]), style)
+    return text.append(f"  {number(own['median'])}", "dim")
+
+
+def _legend(result: dict[str, Any]) -> str:
+    methods = [f"{name}: {text}" for name, text in RIVALS.items() if name in result["rows"]]
+    methods += [f"{name}: {MODELS[name[0]]}" for name in result["coverage"]]
+    lines = ["Mean error, and median. " + "; ".join(methods) + "."]
+    for name, levels in result["coverage"].items():
+        shares = " and ".join(f"{100 * x:.0f}%" for x in levels["0.9"])
+        lines.append(f"Within the 90% bounds of {name}: {shares} of the answers, block by block.")
+    return "\n".join(lines)
+
+
+def number(x: float) -> str:
+    """Three digits, without an exponent where people would write none.
+
+    >>> number(12.345), number(0.01234), number(0.00001234), number(0.0), number(12345.0)
+    ('12.3', '0.0123', '1.2e-05', '0', '12345')
+    """
+    if x == 0:
+        return "0"
+    if abs(x) >= 100:
+        return f"{x:.0f}"
+    return f"{x:.3g}" if abs(x) >= 1e-4 else f"{x:.1e}"

@@ -1,0 +1,1 @@
+"""`lieattn realdata`: models and simple rivals on real poses of the paper's six groups."""

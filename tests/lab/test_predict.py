@@ -1,0 +1,250 @@
+"""`lieattn predict` and `lieattn evaluate`: answers, bounds, tables, and what cannot be done."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import torch
+from walks import TINY, command, curve, write_tum
+
+import lieattn as la
+from lieattn import data
+from lieattn.lab.infill.answers import quaternions
+from lieattn.lab.infill.filling import Unfillable, fill_set
+from lieattn.lab.infill.predict import parse_places
+from lieattn.lab.infill.store import BEST, LAST, load_trained
+from lieattn.lab.storage import RunError
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a short training on a walk."""
+    folder = tmp_path_factory.mktemp("trained")
+    walk = write_tum(folder / "walk.tum")
+    assert command("train", walk, *TINY, "--out", folder / "run")[0] == 0
+    return folder / "run"
+
+
+# ---- answers -------------------------------------------------------------------------------------
+
+
+def test_rows_of_nan_are_filled_and_the_rest_is_kept(run: Path, tmp_path: Path) -> None:
+    gaps = (5, 30, 31, 32)
+    broken = write_tum(tmp_path / "broken.tum", 80, phase=0.5, missing=gaps)
+    out = tmp_path / "whole.tum"
+    code, text, errors = command("predict", run, broken, "--save", out)
+    assert (code, errors) == (0, "")
+    assert "broken: 4 poses found" in text
+    assert "hold for 90% of answers" in text
+    assert max(map(len, text.splitlines())) <= 80
+    filled, truth = data.read(out)[0], curve(80, 0.5)
+    off = (filled.poses - truth).abs().amax((-2, -1))
+    known = torch.ones(80, dtype=torch.bool)
+    known[list(gaps)] = False
+    assert off[known].max() < 1e-7
+    assert off[~known].max() < 0.2  # steps are of about 0.2
+    assert filled.names == tuple(f"{i / 10:.1f}" for i in range(80))
+
+
+def test_json_has_poses_bounds_and_errors(run: Path) -> None:
+    walk = run.parent / "walk.tum"
+    code, text, _ = command("predict", run, walk, "--hide", "7,20-22", "--json", "--level", 0.5)
+    assert code == 0
+    found = json.loads(text)
+    assert (found["group"], found["level"]) == ("SE3", 0.5)
+    (only,) = found["sets"]
+    assert [x["index"] for x in only["found"]] == [7, 20, 21, 22]
+    first = only["found"][0]
+    assert set(first["within"]) == set(first["error"]) == {"translation", "rotation"}
+    truth = curve(400)[7]
+    position = torch.tensor(first["pose"])[:3, 3] - truth[:3, 3]
+    assert position.norm().item() == pytest.approx(first["error"]["translation"], rel=0.05)
+    assert any("were trained on" in x for x in found["remarks"])
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_pictures_are_drawn(ending: str, run: Path, tmp_path: Path) -> None:
+    out = tmp_path / f"x.{ending}"
+    code, _, errors = command(
+        "predict", run, run.parent / "walk.tum", "--hide", "10%", "--plot", out
+    )
+    assert (code, errors) == (0, "")
+    assert out.stat().st_size > 1000
+
+
+def test_known_poses_far_from_the_origin_keep_their_digits(run: Path) -> None:
+    trained = load_trained(run)
+    poses = curve(60)
+    poses[:, :3, 3] += 1e6
+    x = data.from_tensor(la.SE3, poses)
+    hidden = torch.arange(60) == 30
+    done = fill_set(trained, x, hidden, 0.9)
+    assert torch.equal(done.poses[~hidden], x.poses[~hidden])
+    near = fill_set(trained, data.from_tensor(la.SE3, curve(60)), hidden, 0.9)
+    moved = done.poses[hidden][:, :3, 3] - near.poses[hidden][:, :3, 3]
+    torch.testing.assert_close(moved, torch.full_like(moved, 1e6), rtol=0, atol=1e-4)
+
+
+def test_gaps_longer_than_a_window_are_filled_and_said(run: Path, tmp_path: Path) -> None:
+    broken = write_tum(tmp_path / "long.tum", 120, missing=tuple(range(20, 70)))
+    code, text, _ = command("predict", run, broken)
+    assert code == 0
+    assert "longer than the 32 of training" in " ".join(text.split())
+
+
+def test_ends_can_be_filled(run: Path) -> None:
+    x = data.from_tensor(la.SE3, curve(40))
+    hidden = (torch.arange(40) < 2) | (torch.arange(40) > 36)
+    assert torch.isfinite(fill_set(load_trained(run), x, hidden, 0.9).poses).all()
+
+
+# ---- what cannot be done -------------------------------------------------------------------------
+
+
+def test_sets_with_nothing_to_see_are_told_and_the_others_filled(run: Path, tmp_path: Path) -> None:
+    one = write_tum(tmp_path / "one.tum", 1)
+    alone = write_tum(tmp_path / "alone.tum", 3, missing=(0, 2))
+    none = write_tum(tmp_path / "none.tum", 3, missing=(0, 1, 2))
+    good = write_tum(tmp_path / "good.tum", 40, missing=(7,))
+    empty = tmp_path / "empty.tum"
+    empty.write_text("")
+    code, text, errors = command("predict", run, one, alone, none, empty, good)
+    assert code == 2
+    assert "good: 1 poses found" in text
+    assert "'alone' has one pose to see of 3: a gap is filled from at least two." in errors
+    assert "'none' has no pose to see of 3" in errors or "none.tum" in errors
+    assert "empty.tum: is empty" in errors
+    assert "Traceback" not in errors + text
+    code, _, errors = command("predict", run, one, "--hide", "10%")
+    assert code == 2
+    assert "'one' has 1 poses: too few to hide any" in errors
+    with pytest.raises(Unfillable, match="no pose to see of 1"):
+        fill_set(load_trained(run), data.read(one)[0], torch.tensor([True]), 0.9)
+
+
+def test_a_model_of_another_group_is_refused(run: Path) -> None:
+    code, _, errors = command("predict", run, "victoria_park", "--hide", "10%")
+    assert code == 2
+    assert "is a model of SE(3), and victoria_park holds poses of SE(2)" in errors
+
+
+@pytest.mark.parametrize("cut", [0, 10, -50])
+def test_a_truncated_checkpoint_is_told(run: Path, tmp_path: Path, cut: int) -> None:
+    bad = tmp_path / BEST
+    bad.write_bytes((run / BEST).read_bytes()[: cut or None] if cut else b"")
+    code, out, errors = command("predict", bad, run.parent / "walk.tum")
+    assert code == 2
+    assert "is no whole checkpoint of lieattn train" in errors
+    assert "Traceback" not in out + errors
+
+
+def test_mistakes_are_met_with_a_line(run: Path, tmp_path: Path) -> None:
+    walk = run.parent / "walk.tum"
+    model = tmp_path / "pretrained"
+    la.LieTransformer(la.SE3).save_pretrained(model)
+    for arguments, message in (
+        ([tmp_path / "no", walk], "there is no checkpoint at .*no. Give the folder that"),
+        ([model, walk], "there is no checkpoint at"),
+        ([model / "model.safetensors", walk], "no whole checkpoint of lieattn train"),
+        ([run, walk], "nothing is missing in .*: every row has a pose. Write nan"),
+        ([run, walk, "--hide", "x"], "--hide takes a share such as 10%, or places"),
+        ([run, walk, "--hide", "200%"], "--hide takes a share such as 10%, got '200%'"),
+        ([run, walk, "--hide", "9-3"], "'9-3' is no range of places"),
+        ([run, walk, "--hide", "400"], "'walk' has 400 poses, 0 to 399: there is no 400 to hide"),
+        ([run, walk, "--level", "0.7"], "--level is one of 0.5, 0.8, 0.9, 0.95, got 0.7"),
+        ([run, walk, "--save", "x.csv"], "--save writes .npz or .tum, got 'x.csv'"),
+        ([run, walk, "--plot", "x.gif"], "--plot writes .png, .svg, .pdf, got 'x.gif'"),
+        ([run, "no.tum"], "no.tum: cannot be read"),
+    ):
+        code, out, errors = command("predict", *arguments)
+        assert code == 2, arguments
+        assert re.search(rf"^lieattn: .*{message}", errors), errors
+        assert "Traceback" not in out + errors
+
+
+def test_places_are_parsed() -> None:
+    assert parse_places("1") == [1]
+    assert parse_places("1-3,9") == [1, 2, 3, 9]
+    with pytest.raises(RunError):
+        parse_places("1,,2")
+
+
+def test_quaternions_are_those_of_the_reader() -> None:
+    rotations = la.SO3.random(50, dtype=torch.float64)
+    q = quaternions(rotations)
+    torch.testing.assert_close(la.SO3.from_quaternion_xyzw(q), rotations)
+    assert (q[:, 3] >= 0).all()
+
+
+# ---- evaluate ------------------------------------------------------------------------------------
+
+
+def test_evaluate_gives_the_table_of_training(run: Path, tmp_path: Path) -> None:
+    out = tmp_path / "e.json"
+    code, text, errors = command("evaluate", run, "--out", out)
+    assert (code, errors) == (0, "")
+    assert "test windows" in text
+    result = json.loads((run / "result.json").read_text())
+    assert json.loads(out.read_text())["rows"] == result["rows"]
+    rows = result["rows"]
+    assert set(rows) == {"nearest", "geodesic", "G"}
+    means = {name: row["blocks"]["translation"]["mean"] for name, row in rows.items()}
+    assert means["geodesic"] < means["nearest"]
+    assert len(result["coverage"]["G"]["0.9"]) == 2
+
+
+def test_rivals_are_what_they_say(run: Path) -> None:
+    """The error of a copy, by hand: hidden poses against the nearest visible ones."""
+    from lieattn.lab.infill.evaluation import errors_of, rivals
+
+    poses = curve(9)[None].float()
+    hidden = (torch.arange(9) == 4)[None]
+    from lieattn.lab.infill.tensors import Stack
+
+    exam = [(Stack(poses, torch.ones(1, 9, dtype=torch.bool)), hidden)]
+    copied, _, _ = errors_of(la.SE3, rivals(la.SE3)["nearest"], exam)
+    w = la.SE3.to_physical(la.SE3.log_relative(curve(9)[3], curve(9)[4]))
+    torch.testing.assert_close(
+        copied[0], torch.stack([w[:3].norm(), w[3:].norm()]), rtol=1e-3, atol=0
+    )
+
+
+def test_models_are_compared_and_other_files_taken(run: Path, tmp_path: Path) -> None:
+    other = write_tum(tmp_path / "other.tum", 150, phase=3.0)
+    code, text, _ = command("evaluate", run, "--on", other, "--json")
+    assert code == 0
+    assert json.loads(text)["data"] == str(other)
+    walk = run.parent / "walk.tum"
+    again = tmp_path / "A"
+    assert command("train", walk, *TINY, "--model", "A", "--out", again)[0] == 0
+    code, text, _ = command("evaluate", run, again, "--json")
+    assert code == 0
+    assert set(json.loads(text)["rows"]) == {"nearest", "geodesic", "G", "A"}
+    code, _, errors = command("evaluate", run, "--on", walk)
+    assert code == 2
+    assert "these files were trained on" in errors
+    code, _, errors = command("evaluate", run, "--on", "bricks")
+    assert code == 2
+    assert "is a model of SE(3), the files hold poses of Aff(3)" in errors
+
+
+def test_data_that_changed_are_not_evaluated(tmp_path: Path) -> None:
+    walk = write_tum(tmp_path / "walk.tum", 200)
+    run = tmp_path / "run"
+    assert command("train", walk, *TINY, "--out", run)[0] == 0
+    write_tum(walk, 210)
+    code, _, errors = command("evaluate", run)
+    assert code == 2
+    assert "is not what" in errors
+    walk.unlink()
+    code, _, errors = command("evaluate", run)
+    assert code == 2
+    assert "cannot be read" in errors
+
+
+def test_last_is_taken_where_there_is_no_best(run: Path, tmp_path: Path) -> None:
+    (tmp_path / LAST).write_bytes((run / LAST).read_bytes())
+    assert load_trained(tmp_path).path.name == LAST

@@ -1,0 +1,278 @@
+"""`lieattn train`: what it reads, chooses, writes, and that nothing is lost when it is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from walks import TINY, command, write_tum
+
+from lieattn import data
+from lieattn.lab.checksummed import unpack
+from lieattn.lab.infill.hiding import hide_some
+from lieattn.lab.infill.settings import TrainSettings, merged
+from lieattn.lab.infill.sources import parts
+from lieattn.lab.infill.store import BEST, LAST, load_trained
+from lieattn.lab.infill.tensors import Stream, stack
+from lieattn.lab.storage import RunError
+
+
+@pytest.fixture
+def tum(tmp_path: Path) -> Path:
+    return write_tum(tmp_path / "walk.tum")
+
+
+def log(folder: Path) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k != "seconds"} for line in lines]
+
+
+# ---- a run -------------------------------------------------------------------------------------
+
+
+def test_a_file_is_trained_on_with_one_command(
+    tum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, errors = command("train", "walk.tum", *TINY)
+    assert (code, errors) == (0, "")
+    assert "split in order, 20 poses apart" in out
+    assert "chart principal: every pair has a logarithm" in out
+    assert re.search(r"scale [\d.]+: ", out)
+    assert re.search(r"step +12 of 12, loss \d\.\d+, validation \d\.\d+", out)
+    for row in ("nearest", "geodesic", "G"):
+        assert re.search(rf"^ *{row} +[\d.]+", out, re.MULTILINE), out
+    assert "lieattn predict runs/walk walk.tum --hide 10%" in out
+    folder = tmp_path / "runs" / "walk"
+    assert [line["step"] for line in log(folder)] == [4, 8, 12]
+    assert {"settings.json", "log.jsonl", BEST, LAST, "result.json"} <= set(os.listdir(folder))
+    assert load_trained(folder).group.name == "SE3"
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_a_finished_run_is_not_run_again(tum: Path, tmp_path: Path) -> None:
+    where = ("--out", tmp_path / "run")
+    assert command("train", tum, *TINY, *where)[0] == 0
+    before = (tmp_path / "run" / LAST).read_bytes()
+    code, out, _ = command("train", tum, *TINY, *where)
+    assert code == 0
+    assert "Finished before" in out.replace("\n", " ")
+    assert (tmp_path / "run" / LAST).read_bytes() == before
+
+
+def test_the_same_seed_gives_the_same_bits_and_another_others(tum: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        assert command("train", tum, *TINY, "--out", tmp_path / name, "--seed", seed)[0] == 0
+    one, same, other = (unpack(tmp_path / name / LAST)[0] for name in "abc")
+    assert all(torch.equal(one[key], same[key]) for key in one)
+    assert not all(torch.equal(one[key], other[key]) for key in one)
+
+
+@pytest.mark.parametrize("name", list(data.DATASETS))
+def test_every_data_set_can_be_trained_on(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    options = ("--steps", 2, "--dim", 8, "--heads", 2, "--layers", 1, "--batch", 4)
+    code, out, errors = command("train", name, "--out", folder, *options, "--window", 12)
+    assert (code, errors) == (0, "")
+    assert "split as the data set is" in out
+    if name == "bricks":
+        assert "chart polar" in out
+    assert load_trained(folder).group is data.dataset(name).group
+
+
+@pytest.mark.parametrize("options", [["--model", "c"], ["--model", "A"], ["--pose-updates"]])
+def test_other_models_train(options: list[str], tum: Path, tmp_path: Path) -> None:
+    code, _, errors = command("train", tum, *TINY, "--out", tmp_path / "run", *options)
+    assert (code, errors) == (0, "")
+
+
+# ---- stopping and going on -----------------------------------------------------------------------
+
+
+def start(tum: Path, folder: Path, *options: Any) -> subprocess.Popen[str]:
+    arguments = [sys.executable, "-m", "lieattn.cli", "train", tum, "--out", folder, *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        [str(x) for x in arguments],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+
+
+def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tum: Path, tmp_path: Path) -> None:
+    size = ("--dim", 16, "--layers", 1, "--batch", 8, "--dropout", 0.1)
+    options = ("--steps", 100, "--every", 10, *size)
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    process = start(tum, killed, *options)
+    deadline = time.monotonic() + 60
+    while not (killed / LAST).exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    step = unpack(killed / LAST)[1]["progress"]["step"]
+    assert 10 <= step < 100
+    out, _ = start(tum, killed, *options).communicate()
+    assert f"Going on from step {step}." in out
+    start(tum, whole, *options).communicate()
+    for name in (LAST, BEST):
+        one, about = unpack(killed / name)
+        other, expected = unpack(whole / name)
+        assert about == expected
+        assert one.keys() == other.keys()
+        assert all(torch.equal(one[key], other[key]) for key in one)
+    assert log(killed) == log(whole)
+
+
+def test_other_settings_or_data_are_refused(tum: Path, tmp_path: Path) -> None:
+    where = ("--out", tmp_path / "run")
+    assert command("train", tum, *TINY, *where)[0] == 0
+    before = (tmp_path / "run" / LAST).read_bytes()
+    code, _, errors = command("train", tum, *TINY, *where, "--rate", 0.01)
+    assert code == 2
+    assert "holds another run: rate was 0.002, now 0.01. Choose another folder" in errors
+    other = write_tum(tmp_path / "other.tum", phase=1.0)
+    code, _, errors = command("train", other, *TINY, *where)
+    assert code == 2
+    assert "the poses are others" in errors
+    assert (tmp_path / "run" / LAST).read_bytes() == before
+    assert command("train", other, *TINY, *where, "--again")[0] == 0
+
+
+def test_a_damaged_checkpoint_is_set_aside(tum: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert command("train", tum, *TINY, "--out", folder)[0] == 0
+    whole = unpack(folder / LAST)[0]
+    (folder / LAST).write_bytes((folder / LAST).read_bytes()[:-100])
+    code, out, errors = command("train", tum, *TINY, "--out", folder)
+    assert code == 0
+    assert "is damaged" in errors
+    assert "Going on from step 8." in out
+    again = unpack(folder / LAST)[0]
+    assert all(torch.equal(whole[key], again[key]) for key in whole)
+    assert [line["step"] for line in log(folder)] == [4, 8, 12]
+
+
+def test_a_full_disk_is_said_and_loses_nothing(
+    tum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    assert command("train", tum, *TINY, "--out", folder, "--steps", 12)[0] == 0
+    before = {p.name: p.read_bytes() for p in folder.iterdir()}
+    real = os.fsync
+
+    def full(descriptor: int) -> None:
+        real(descriptor)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    code, _, errors = command("train", tum, *TINY, "--out", tmp_path / "other")
+    assert code == 2
+    assert "No space left on device" in errors
+    assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
+
+
+# ---- settings ------------------------------------------------------------------------------------
+
+
+def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path: Path) -> None:
+    path = tmp_path / "walk.toml"
+    path.write_text('files = ["walk.tum"]\nsteps = 7\nrate = 1\nscale = 2.5\nmodel = "C"\n')
+    settings = merged(path, {"files": None, "steps": 9})
+    expected = TrainSettings((str(tum),), steps=9, rate=1, scale=2.5, model="C")
+    assert settings == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("step = 3", r"unknown key 'step'. Did you mean 'steps'\?"),
+        ("quux = 3", "unknown key 'quux'. Known are files, format,"),
+        ('steps = "many"', "steps must be int, got 'many'"),
+        ("steps = true", "steps must be int, got True"),
+        ("files = 3", "files must be a list of names, got 3"),
+        ("hide = 1.5", "hide is a share between 0 and 1, got 1.5"),
+        ("window = 2", "window must be at least 3, got 2"),
+        ('chart = "flat"', "unknown chart 'flat'; known are auto, principal, polar"),
+        ('scale = "metre"', "scale is a number or 'auto', got 'metre'"),
+        ("dim = 30", "dim must be a multiple of heads, got 30 and 4"),
+        ("steps = [", "is no TOML"),
+    ],
+)
+def test_mistakes_in_a_config_are_told(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.toml"
+    path.write_text(text + "\n")
+    with pytest.raises(RunError, match=message):
+        merged(path, {"files": ["x.tum"]})
+
+
+def test_mistakes_on_the_command_line_are_told(tmp_path: Path) -> None:
+    for arguments, message in (
+        ([], "there is nothing to train on: give files of poses, or the name of a data set"),
+        (["nothing.tum"], "nothing.tum: cannot be read.*Data sets that come along: headings"),
+        (["headings", "bricks"], "sets of one group are needed.*--group takes poses as of another"),
+        (["headings", "--model", "B"], "unknown model 'B'; known are G, C, A"),
+        (["headings", "--config", "no.toml"], "cannot read no.toml: No such file or directory"),
+    ):
+        code, _, errors = command("train", *arguments)
+        assert code == 2
+        assert re.search(rf"^lieattn: .*{message}", errors), errors
+    assert "a number or auto" in command("train", "headings", "--scale", "x")[2]
+
+
+def test_too_few_poses_are_told(tmp_path: Path) -> None:
+    short = write_tum(tmp_path / "short.tum", n=8)
+    code, _, errors = command("train", short, "--out", tmp_path / "run")
+    assert code == 2
+    assert (
+        "the valid part has no window of at least 3 poses: 8 poses in 1 set are too few" in errors
+    )
+
+
+# ---- parts, windows, hidden tokens ---------------------------------------------------------------
+
+
+def test_files_are_split_whole_and_a_trajectory_in_order(tmp_path: Path) -> None:
+    files = [write_tum(tmp_path / f"{i}.tum", 60, phase=i) for i in range(5)]
+    found = parts(TrainSettings(tuple(map(str, files)), window=10))
+    sources = [{x.source for x in part} for part in (found.train, found.valid, found.test)]
+    assert all(sources)
+    assert not sources[0] & sources[1]
+    assert not (sources[0] | sources[1]) & sources[2]
+    assert found.how == "by file, 5 of them"
+    one = parts(TrainSettings((str(files[0]),), window=10, gap=4))
+    names = [set().union(*(x.names for x in part)) for part in (one.train, one.valid, one.test)]
+    assert max(map(float, names[0])) + 0.4 < min(map(float, names[1]))
+    assert max(map(float, names[1])) + 0.4 < min(map(float, names[2]))
+
+
+@pytest.mark.parametrize("gaps", ["tokens", "runs", "mixed"])
+def test_hidden_tokens_are_some_of_those_there(gaps: str) -> None:
+    mask = torch.arange(20) < torch.tensor([20, 7, 3, 1])[:, None].repeat(50, 1)
+    hidden = hide_some(mask, 0.3, gaps, torch.Generator().manual_seed(0))
+    assert not (hidden & ~mask).any()
+    assert hidden.sum(-1).tolist() == [6, 2, 1, 0] * 50
+    if gaps == "runs":
+        starts = hidden & ~torch.nn.functional.pad(hidden, (1, 0))[:, :-1]
+        assert (starts.sum(-1) <= 1).all()
+        assert hidden[::4].any(0).all()  # anywhere, the ends included
+
+
+def test_every_window_comes_once_an_epoch() -> None:
+    windows = stack(data.windows(data.dataset("headings").valid, 32), 1.0)
+    count = len(windows.mask)
+    stream = Stream(windows, 8, 0.15, "mixed", seed=3)
+    seen = torch.cat([stream.indices(step) for step in range(2 * count)])[: 8 * count]
+    for epoch in seen.split(count):
+        assert sorted(epoch.tolist()) == list(range(count))
+    assert torch.equal(stream.batch(5)[1], Stream(windows, 8, 0.15, "mixed", 3).batch(5)[1])
