@@ -30,12 +30,13 @@ def torchrun(*arguments: str) -> str:
 
 
 def test_two_processes_give_the_numbers_of_one() -> None:
+    """Of the operator and a model: uneven shares, masks, biases, other keys, a single token."""
     found = json.loads(torchrun(str(HERE / "shard_worker.py")).splitlines()[-1])
     worst = {
         f"{case}, {name}": value for case, each in found.items() for name, value in each.items()
     }
-    # float32 sums in another order: 1e-7 a term; gradients of softmax cancel some digits.
-    assert max(worst.values()) < 2e-5, worst
+    # float32 sums in another order; 8e-7 is the largest that was seen.
+    assert max(worst.values()) < 4e-6, worst
 
 
 def test_the_example_runs() -> None:
@@ -46,9 +47,15 @@ def test_the_example_runs() -> None:
 
 def test_one_process_is_the_ordinary_call() -> None:
     poses, values = la.SE3.random(1, 9), torch.randn(1, 4, 9, 8)
-    weights = torch.ones(4, 2)
-    one = distributed.sharded_attention(la.SE3, poses, values, weights)
-    other = la.lie_attention(la.SE3, poses, poses, values, weights)
+    weights, bias = torch.ones(4, 2), torch.randn(9, 9)
+    assert distributed.shard(poses, -3).equal(distributed.gather(poses, -3))
+    one = distributed.sharded_attention(la.SE3, poses, values, weights, bias=bias)
+    other = la.lie_attention(la.SE3, poses, poses, values, weights, bias=bias)
+    for x, y in zip(one, other, strict=True):
+        torch.testing.assert_close(x, y)
+    keys = la.SE3.random(1, 4)
+    one = distributed.sharded_attention(la.SE3, poses, values[:, :, :4], weights, key_poses=keys)
+    other = la.lie_attention(la.SE3, poses, keys, values[:, :, :4], weights, exclude_self=False)
     for x, y in zip(one, other, strict=True):
         torch.testing.assert_close(x, y)
     model = la.LieTransformer(la.SE3)
@@ -59,3 +66,13 @@ def test_what_needs_the_whole_set_is_refused() -> None:
     model = la.LieTransformer(la.SE3, la.LieTransformerConfig(normalise=True))
     with pytest.raises(ValueError, match="normalise wants the whole set"):
         distributed.sharded_forward(model, la.SE3.random(1, 5))
+    plain = la.LieTransformer(la.SE3)
+    pairs = torch.ones(1, 5, 5, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"mask must have shape \[1, 5\], one value a token of"):
+        distributed.sharded_forward(plain, la.SE3.random(1, 5), mask=pairs)
+    with pytest.raises(ValueError, match="holds NaN or infinity"):
+        distributed.sharded_forward(plain, torch.full((1, 5, 4, 4), torch.nan))
+    with pytest.raises(ValueError, match=r"values must have shape \[1, H, 5, dv\]"):
+        distributed.sharded_attention(
+            la.SE3, la.SE3.random(1, 5), torch.randn(1, 4, 6, 8), torch.ones(4, 2)
+        )

@@ -15,12 +15,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from . import _model_inputs as inputs
 from ._precision import island
 from .attention import LieAttention
 from .groups import Group, get_group
 from .model import LieTransformer, LieTransformerLayer, LieTransformerOutput
 from .ops import Request
+from .ops._inputs import require_request
 from .ops.dispatch import run
+from .ops.request import Logits
 from .relations import DeferredRelations, require_sets
 
 Processes = Any  # a torch.distributed.ProcessGroup; None for all
@@ -37,10 +40,10 @@ def shard(x: Tensor, dim: int, processes: Processes = None) -> Tensor:
 
 
 def gather(x: Tensor, dim: int, processes: Processes = None) -> Tensor:
-    """The tokens of all processes, this one's first, then those of the next ones.
+    """The tokens of all processes, in their order: `gather(shard(x, dim), dim)` is x.
 
-    Attention does not mind the order of keys, and this way query i is key i in every process. The
-    gradient of a token is the sum of what all processes send back.
+    The gradient of a token is the sum of what all processes send back, so every process has to
+    take part in the backward pass, one without tokens too.
 
     Args:
         x: this process's share; shares may differ in size along `dim`, in nothing else.
@@ -48,56 +51,83 @@ def gather(x: Tensor, dim: int, processes: Processes = None) -> Tensor:
     """
     if _place(processes)[1] == 1:
         return x
-    return _Gather.apply(x, dim, processes)
+    return _Gather.apply(x, dim, _sizes(x.shape[dim], x.device, processes), processes)
 
 
 class _Gather(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, dim: int, processes: Processes) -> Tensor:
-        rank, _ = _place(processes)
-        sizes = _sizes(x.shape[dim], x.device, processes)
-        ctx.dim, ctx.processes, ctx.sizes, ctx.rank = dim, processes, sizes, rank
+    def forward(ctx: Any, x: Tensor, dim: int, sizes: list[int], processes: Processes) -> Tensor:
+        ctx.dim, ctx.sizes, ctx.processes = dim, sizes, processes
         rows = _padded(x.movedim(dim, 0).contiguous(), max(sizes))
         parts = [torch.empty_like(rows) for _ in sizes]
         dist.all_gather(parts, rows, group=processes)
         own = [part[:size] for part, size in zip(parts, sizes, strict=True)]
-        return torch.cat(own[rank:] + own[:rank]).movedim(0, dim)
+        return torch.cat(own).movedim(0, dim)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        sizes, rank = ctx.sizes, ctx.rank
-        rows = gradient.movedim(ctx.dim, 0)
-        parts = list(rows.split(sizes[rank:] + sizes[:rank]))
-        ordered = parts[len(sizes) - rank :] + parts[: len(sizes) - rank]
-        # A sum of everything, of which each takes its share: gloo has no reduce_scatter.
-        total = torch.cat(ordered).contiguous()
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+        # A sum of everything, of which each takes its share: gloo has no reduce_scatter. A clone,
+        # since the gradient may be somebody else's too.
+        total = gradient.movedim(ctx.dim, 0).clone(memory_format=torch.contiguous_format)
         dist.all_reduce(total, group=ctx.processes)
-        return total.split(sizes)[rank].movedim(0, ctx.dim), None, None
+        own = total.split(ctx.sizes)[_place(ctx.processes)[0]]
+        return own.movedim(0, ctx.dim), None, None, None
+
+
+class _Keys:
+    """How keys are laid out: this process's first, then those of the next ones.
+
+    Attention does not mind the order of keys, and this way query i is key i in every process.
+    """
+
+    def __init__(self, own: int, device: torch.device, processes: Processes) -> None:
+        self.processes = processes
+        self.rank, self.count = _place(processes)
+        self.sizes = [own] if self.count == 1 else _sizes(own, device, processes)
+
+    def gather(self, x: Tensor, dim: int) -> Tensor:
+        """Tokens of all processes, from this one's share."""
+        if self.count == 1:
+            return x
+        return self.turned(_Gather.apply(x, dim, self.sizes, self.processes), dim)
+
+    def turned(self, x: Tensor, dim: int) -> Tensor:
+        """What has a column for each token in the order of the set, in the order of keys."""
+        if x.dim() < -dim or x.shape[dim] == 1:  # broadcasts
+            return x
+        return x.roll(-sum(self.sizes[: self.rank]), dim)
 
 
 def sharded_attention(
     group: Group | str,
     poses: Tensor,
     values: Tensor,
-    weights: Tensor,
+    weights: Tensor | Logits,
     exclude_self: bool = True,
     chart: str = "principal",
     backend: str = "auto",
     *,
+    key_poses: Tensor | None = None,
     mask: Tensor | None = None,
+    bias: Tensor | None = None,
     margin: float = 0.0,
     processes: Processes = None,
 ) -> tuple[Tensor, Tensor]:
-    """`lie_attention` of a set with itself, of which this process holds some tokens.
+    """`lie_attention` of sets of which this process holds some tokens.
 
     Args:
         group, weights, exclude_self, chart, backend, margin: as of `lie_attention`.
-        poses: `[..., n, m, m]`, this process's.
-        values: `[..., H, n, dv]`, this process's.
-        mask: `[..., n]`, True = real token; this process's.
+        poses: `[..., n, m, m]`, this process's queries.
+        values: `[..., H, k, dv]`, those of this process's keys.
+        key_poses: `[..., k, m, m]`, this process's, of another set (`exclude_self` is then of no
+            meaning); by default the queries.
+        mask: `[..., k]`, True = real token; this process's.
+        bias: added to the logits, broadcasts to `[..., H, n, K]`: this process's rows, and a
+            column for each of the keys of all processes, in their order.
         processes: a process group; all of them by default.
     Returns:
-        `out [..., H, n, dv]` and `coords [..., H, n, C]` of this process's tokens.
+        `out [..., H, n, dv]` and `coords [..., H, n, C]` of this process's queries. Weights get
+        the gradients of those alone: call `sum_gradients`.
 
     >>> from lieattn import SE3
     >>> poses, values = SE3.random(1, 9), torch.randn(1, 4, 9, 8)
@@ -106,20 +136,23 @@ def sharded_attention(
     (torch.Size([1, 4, 9, 8]), torch.Size([1, 4, 9, 6]))
     """
     group = get_group(group)
-    keys = gather(poses, -3, processes)
-    require_sets(group, poses, keys)
-    allowed = None if mask is None else gather(mask, -1, processes)[..., None, None, :]
+    own = poses if key_poses is None else key_poses
+    require_sets(group, poses, own)
+    keys = _Keys(own.shape[-3], own.device, processes)
     request = Request(
         group,
         poses,
-        keys,
-        gather(values, -2, processes),
+        keys.gather(own, -3),
+        keys.gather(values, -2),
         weights,
-        allowed,
-        exclude_self=exclude_self,
+        None if mask is None else keys.gather(mask, -1)[..., None, None, :],
+        None if bias is None else keys.turned(bias, -1),
+        exclude_self=exclude_self and key_poses is None,
         chart=chart,
         margin=margin,
     )
+    # The checks of `run_request` but for one: queries need not be as many as keys here.
+    require_request(replace(request, exclude_self=False))
     return run(request, backend)
 
 
@@ -143,21 +176,29 @@ def sharded_forward(
     """
     if model.config.normalise:
         raise ValueError("normalise wants the whole set in one process: leave it off.")
+    inputs.require_set(model.group, poses)
+    if mask is not None and mask.shape != poses.shape[:-2]:
+        raise ValueError(
+            f"mask must have shape {list(poses.shape[:-2])}, one value a token of this process, "
+            f"got {list(mask.shape)}. Masks of pairs need the whole set in one process."
+        )
     with island(poses, model.config.autocast):
-        g = poses
-        if mask is not None:
-            g = torch.where(mask[..., None, None], poses, model.group.identity().to(poses))
-        keys_allowed = None if mask is None else gather(mask, -1, processes)[..., None, None, :]
+        g = inputs.checked_poses(model.group, poses, mask, model.check_inputs)
+        keys = _Keys(g.shape[-3], g.device, processes)
+        allowed = None if mask is None else keys.gather(mask, -1)[..., None, None, :]
         h = model._embed(g, features, mask)
-        keys = gather(g, -3, processes)
+        everyone = keys.gather(g, -3)
         for i, layer in enumerate(cast(list[LieTransformerLayer], model.layers)):
             normed = layer.attention_norm(h)
-            update = _attend(layer.attention, model, normed, g, keys, keys_allowed, mask, processes)
+            rel = DeferredRelations(
+                g, everyone, model.config.exclude_self, model._margin(), allowed, mask
+            )
+            update = _attend(layer.attention, normed, keys.gather(normed, -2), rel)
             h = h + layer.dropout(update)
             h = h + layer.dropout(layer.feed_forward(layer.feed_forward_norm(h)))
             if i < len(model.updates):
                 g = model._detach(model._move(g, model.updates[i](h), None, mask)[0])
-                keys = gather(g, -3, processes)
+                everyone = keys.gather(g, -3)
         h = model.norm(h)
         moved, delta = model._move(g, model.correction(h), None, mask)
         if mask is not None:
@@ -165,24 +206,13 @@ def sharded_forward(
         return LieTransformerOutput(h, delta, moved, g)
 
 
-def _attend(
-    attention: LieAttention,
-    model: LieTransformer,
-    h: Tensor,
-    poses: Tensor,
-    keys: Tensor,
-    keys_allowed: Tensor | None,
-    mask: Tensor | None,
-    processes: Processes,
-) -> Tensor:
+def _attend(attention: LieAttention, h: Tensor, keys: Tensor, rel: DeferredRelations) -> Tensor:
     """A layer's update of this process's tokens."""
-    everyone = gather(h, -2, processes)
-    rel = DeferredRelations(poses, keys, model.config.exclude_self, model._margin())
-    request = attention.request(h, everyone, rel, keys_allowed, None, None)
+    request = attention.request(h, keys, rel, None, None, None)
     # Pruning sorts queries as keys are sorted, and here there are fewer of them.
     mixed, coords = run(replace(request, prune=0.0), attention.backend)
-    if mask is not None:
-        real = mask[..., None, :, None]
+    if rel.queries is not None:
+        real = rel.queries[..., None, :, None]
         mixed, coords = (torch.where(real, x, 0) for x in (mixed, coords))
     return attention.combine(mixed, coords)
 
