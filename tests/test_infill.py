@@ -10,7 +10,7 @@ from torch import Tensor
 
 import lieattn as la
 from lieattn.infill import LEVELS, infill_losses, place_features
-from lieattn.interpolation import interpolate, neighbours_in_order
+from lieattn.interpolation import bends, interpolate, neighbours_in_order
 
 GROUPS = list(la.groups().values())
 SMALL = la.LieTransformerConfig(dim=16, heads=2, layers=2, content=True)
@@ -28,10 +28,10 @@ def hidden_some(n: int, *places: int) -> Tensor:
     return torch.isin(torch.arange(n), torch.tensor(places))
 
 
-def trained(group: la.Group, seed: int = 0) -> la.InfillModel:
+def trained(group: la.Group, bends: int = 0) -> la.InfillModel:
     """A model whose head is no longer zero."""
-    torch.manual_seed(seed)
-    model = la.InfillModel(group, SMALL)
+    torch.manual_seed(0)
+    model = la.InfillModel(group, SMALL, bends)
     for p in model.transformer.correction[-1].parameters():
         torch.nn.init.normal_(p, std=0.1)
     return model
@@ -45,7 +45,7 @@ def test_interpolation_is_exact_on_one_parameter_subgroups(group: la.Group) -> N
     hidden = hidden_some(9, 2, 5, 6)
     spoiled = torch.where(hidden[:, None, None], torch.nan, poses)
     found = interpolate(group, spoiled, (~hidden).expand(3, 9))
-    torch.testing.assert_close(found, poses)
+    torch.testing.assert_close(found, poses, atol=1e-12, rtol=1e-12)  # not of float32 anywhere
     assert torch.equal(found[:, ~hidden], poses[:, ~hidden])
 
 
@@ -74,18 +74,56 @@ def test_ends_mirrors_and_empty_sets_have_a_guess() -> None:
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=str)
-def test_an_untrained_model_is_interpolation(group: la.Group) -> None:
+def test_bends_are_zero_on_a_line_and_stay_where_the_set_moves(group: la.Group) -> None:
+    generator = torch.Generator().manual_seed(3)
+    visible = (~hidden_some(9, 0, 3, 4, 8)).expand(3, 9)
+    if not group.name.startswith("Aff"):  # lines of the polar chart are others
+        line = walk(group, 9)
+        found = bends(group, interpolate(group, line, visible), visible, 2)
+        inner = found[:, 3:5]
+        assert inner[..., 1:, :].abs().max() < 1e-9
+        step = group.log_relative(line[:, 3], line[:, 4])
+        torch.testing.assert_close(inner[:, 0, 0], step, atol=1e-9, rtol=1e-9)
+    poses = group.random(3, 9, generator=generator, dtype=torch.float64)
+    a = group.random(generator=generator, dtype=torch.float64)
+    here, there = (
+        bends(group, interpolate(group, g, visible), visible, 2)
+        for g in (poses, group.compose(a, poses))
+    )
+    torch.testing.assert_close(here, there, atol=1e-7, rtol=1e-7)
+    assert here[:, visible[0]].abs().max() == 0
+
+
+def test_bends_are_second_differences() -> None:
+    """On a line of numbers, x = t^2 at t = 0, 1, 3, 4, 5, with t = 2 hidden."""
+    t = torch.arange(6.0, dtype=torch.float64)
+    rows = torch.stack([t.square(), 0 * t, 0 * t], -1)
+    visible = ~hidden_some(6, 2)
+    guess = interpolate(la.SE2, la.SE2.from_xy_theta(rows), visible)
+    found = bends(la.SE2, guess, visible, 3)[2]
+    # The line: 1 at t = 1 to 9 at t = 3, so 5 at t = 2, and 4 a step.
+    assert found[0].tolist() == [4, 0, 0]
+    # t = 0: 0 - 5 + 8; t = 4: 16 - 5 - 8; no second one before; t = 5: 25 - 5 - 12.
+    assert found[1:, 0].tolist() == [3, 3, 0, 8, 0, 0]
+    at_end = bends(la.SE2, interpolate(la.SE2, guess, ~hidden_some(6, 5)), ~hidden_some(6, 5), 1)
+    assert at_end[5, :, 0].tolist() == [0, 9 - 16, 0]  # from a copy of the last: no line
+
+
+@pytest.mark.parametrize("count", [0, 2])
+@pytest.mark.parametrize("group", GROUPS, ids=str)
+def test_an_untrained_model_is_interpolation(group: la.Group, count: int) -> None:
     poses, hidden = walk(group, 8).float(), hidden_some(8, 1, 4, 5).expand(3, 8)
-    done = la.InfillModel(group, SMALL).fill(poses, hidden)
+    done = la.InfillModel(group, SMALL, count).fill(poses, hidden)
     torch.testing.assert_close(done.poses, interpolate(group, poses, ~hidden))
     assert (done.within[~hidden] == 0).all()
     assert (done.within[hidden] > 0).all()
 
 
+@pytest.mark.parametrize("count", [0, 2])
 @pytest.mark.parametrize("group", GROUPS, ids=str)
-def test_answers_move_with_the_set_and_doubts_stay(group: la.Group) -> None:
+def test_answers_move_with_the_set_and_doubts_stay(group: la.Group, count: int) -> None:
     generator = torch.Generator().manual_seed(2)
-    model = trained(group)
+    model = trained(group, count)
     poses = walk(group, 8)
     hidden = hidden_some(8, 2, 3, 6).expand(3, 8)
     a = group.random(generator=generator, dtype=torch.float64)
@@ -97,8 +135,9 @@ def test_answers_move_with_the_set_and_doubts_stay(group: la.Group) -> None:
     assert not torch.allclose(one.delta[hidden], torch.zeros(()).double(), atol=1e-3)
 
 
-def test_hidden_poses_and_padding_are_not_looked_at() -> None:
-    model = trained(la.SE3)
+@pytest.mark.parametrize("count", [0, 2])
+def test_hidden_poses_and_padding_are_not_looked_at(count: int) -> None:
+    model = trained(la.SE3, count)
     poses = la.SE3.random(2, 6)
     hidden = hidden_some(6, 2).expand(2, 6)
     mask = torch.arange(6) < torch.tensor([[6], [5]])
@@ -138,6 +177,36 @@ def test_training_beats_interpolation(model: type[la.InfillModel], options: dict
         la.infill_loss(net, out, poses, hidden).backward()
         optimiser.step()
     assert loss.item() < 0.5 * first
+
+
+def test_bends_find_what_attention_takes_long_to_learn() -> None:
+    """Smooth motions at random: second differences tell most of what interpolation misses."""
+    generator = torch.Generator().manual_seed(0)
+    t = torch.arange(12, dtype=torch.float64)[:, None]
+
+    def motions(n: int) -> Tensor:
+        phase, size = torch.rand(2, n, 1, 6, generator=generator, dtype=torch.float64)
+        w = size * (t / 2 + 7 * phase).sin()
+        return la.SE3.exp(la.SE3.from_physical(w)).float()
+
+    hidden = hidden_some(12, 3, 7, 8).expand(32, 12)
+
+    def left_after(count: int) -> float:
+        torch.manual_seed(0)
+        net = la.InfillModel(la.SE3, SMALL, count)
+        net.measure(motions(64), hidden_some(12, 3, 7, 8).expand(64, 12))
+        optimiser = torch.optim.Adam(net.parameters(), 3e-3)
+        errors = []
+        for _ in range(60):
+            poses = motions(32)
+            out = net(poses, hidden)
+            errors.append(infill_losses(net, out, poses, hidden).error.sum().item())
+            optimiser.zero_grad()
+            la.infill_loss(net, out, poses, hidden).backward()
+            optimiser.step()
+        return sum(errors[-10:]) / 10 / errors[0]
+
+    assert left_after(2) < 0.5 < left_after(0)
 
 
 def test_units_are_the_errors_of_interpolation() -> None:
@@ -185,11 +254,13 @@ def test_bounds_hold_as_often_as_they_say() -> None:
         assert torch.allclose(held, torch.tensor(level).double(), atol=0.03)
 
 
-def test_checkpoints_keep_units_and_bounds(tmp_path: Path) -> None:
-    model = trained(la.Aff2)
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_checkpoints_keep_units_bounds_and_bends(count: int, tmp_path: Path) -> None:
+    model = trained(la.Aff2, count)
     model.calibrate(torch.rand(50, 4), torch.zeros(50, 4))
     model.save_pretrained(tmp_path)
     again = la.InfillModel.from_pretrained(tmp_path)
+    assert again.bends == count
     poses, hidden = la.Aff2.random(5), hidden_some(5, 2)
     for one, other in zip(model.fill(poses, hidden), again.fill(poses, hidden), strict=True):
         assert torch.equal(one, other)

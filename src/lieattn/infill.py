@@ -14,8 +14,8 @@ from ._precision import at_least_float32, island
 from ._pytree import exportable
 from .checkpoint import Pretrained
 from .config import LieTransformerConfig
-from .groups import Group
-from .interpolation import global_relation, interpolate, neighbours_in_order
+from .groups import Group, get_group
+from .interpolation import bends, global_relation, interpolate, neighbours_in_order
 from .model import LieTransformer
 
 PERIODS = (4.0, 16.0, 64.0, 256.0)  # tokens, of the waves that tell tokens where they are
@@ -53,7 +53,10 @@ class InfillModel(Pretrained, nn.Module):
 
     Args:
         group: the group of the poses.
-        config: of the transformer; `features` and `output` are set by the model.
+        config: of the transformer; `features` is set by the model.
+        bends: how many poses further away, on each side, a hidden token is told of directly, as
+            departures from the line that it starts on (`interpolation.bends`): second differences,
+            which smooth motions are found by and attention takes long to learn.
 
     >>> import lieattn as la
     >>> model = InfillModel(la.SE3)
@@ -68,10 +71,15 @@ class InfillModel(Pretrained, nn.Module):
     step: Tensor
     factors: Tensor
 
-    def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
+    def __init__(
+        self, group: Group | str, config: LieTransformerConfig | None = None, bends: int = 0
+    ) -> None:
         super().__init__()
-        given = (config or LieTransformerConfig()).to_dict()
-        config = LieTransformerConfig.from_dict({**given, "features": FEATURES})
+        group, given = get_group(group), (config or LieTransformerConfig()).to_dict()
+        # A checkpoint's config knows them by its features.
+        width = max(given["features"], feature_width(group, bends))
+        self.bends = (width - FEATURES) // (2 * group.dim)
+        config = LieTransformerConfig.from_dict({**given, "features": width})
         self.transformer = self.backbone(group, config)
         self.group, self.config = self.transformer.group, config
         last = self.transformer.correction[-1]
@@ -97,7 +105,7 @@ class InfillModel(Pretrained, nn.Module):
         hidden = hidden & there
         visible = there & ~hidden
         guess = interpolate(self.group, poses, visible)
-        places = place_features(visible, hidden).to(self.unit.dtype)
+        places = self._features(guess, visible, hidden)
         moving = {"frozen": ~hidden} if self.config.pose_updates else {}
         out = self.transformer(guess, places, mask, **moving)
         with island(poses):
@@ -109,6 +117,16 @@ class InfillModel(Pretrained, nn.Module):
         answers = torch.where(hidden[..., None, None], moved.to(poses.dtype), poses)
         # Detached: doubts are read off the states, they do not change the answers.
         return InfillOutput(delta, answers, out.frames, self.doubt(out.hidden.detach()))
+
+    def _features(self, guess: Tensor, visible: Tensor, hidden: Tensor) -> Tensor:
+        """What tokens are told, `[..., N, features]`: places, and bends in units of corrections."""
+        places = place_features(visible, hidden).to(self.unit.dtype)
+        if not self.bends:
+            return places
+        found = bends(self.group, guess, visible, self.bends).to(self.unit.dtype)
+        found = torch.where(hidden[..., None, None], found / self.step, 0)
+        # asinh: as they are while small, and nothing is so large that it drowns the rest.
+        return torch.cat([places, found.asinh().flatten(-2)], -1)
 
     @torch.no_grad()
     def fill(
@@ -224,6 +242,11 @@ def infill_loss(model: InfillModel, out: InfillOutput, truth: Tensor, hidden: Te
     """
     losses = infill_losses(model, out, truth, hidden)
     return (losses.error + DOUBTS * losses.misfit).sum() / hidden.sum().clamp(min=1)
+
+
+def feature_width(group: Group, bends: int) -> int:
+    """Features of a token that is told of so many poses on each side."""
+    return FEATURES + ((1 + 2 * bends) * group.dim if bends else 0)
 
 
 def place_features(visible: Tensor, hidden: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ class Neighbours(NamedTuple):
 
     before: Tensor  # [..., N], indices
     after: Tensor  # [..., N], indices
-    share: Tensor  # [..., N], how far it is from `before` to `after`, in [0, 1]
+    share: Tensor  # [..., N], how far it is from `before` to `after`, in [0, 1]; float64
     some: Tensor  # [...], whether the set has a visible token
 
 
@@ -31,7 +31,7 @@ def neighbours_in_order(visible: Tensor) -> Neighbours:
     >>> near.before.tolist(), near.after.tolist()
     ([1, 1, 1, 1, 4], [1, 1, 4, 4, 4])
     >>> near.share
-    tensor([0.0000, 0.0000, 0.3333, 0.6667, 0.0000])
+    tensor([0.0000, 0.0000, 0.3333, 0.6667, 0.0000], dtype=torch.float64)
     """
     n = visible.shape[-1]
     index = torch.arange(n, device=visible.device).expand(visible.shape)
@@ -42,7 +42,8 @@ def neighbours_in_order(visible: Tensor) -> Neighbours:
         torch.where(none_before, after, before).clamp(0, n - 1),
         torch.where(none_after, before, after).clamp(0, n - 1),
     )
-    share = (index - before) / (after - before).clamp(min=1)
+    # In float64: a third of float32 would be all that a float64 pose knows of its share.
+    share = (index - before).double() / (after - before).clamp(min=1)
     share = torch.where(after > before, share, 0)
     return Neighbours(before, after, share, visible.any(-1))
 
@@ -76,6 +77,43 @@ def interpolate(group: Group, poses: Tensor, visible: Tensor) -> Tensor:
     inner = valid & (near.after > near.before)
     guess = torch.where(inner[..., None, None], between, nearer)
     return torch.where(visible[..., None, None], poses, guess)
+
+
+def bends(group: Group, guess: Tensor, visible: Tensor, count: int) -> Tensor:
+    r"""How visible poses further away depart from the line through the nearest ones: invariants.
+
+    Args:
+        group: the group of the poses.
+        guess: `interpolate(group, poses, visible)`, `[..., N, m, m]`.
+        visible: `[..., N]`.
+        count: how many poses on each side, from the second on.
+    Returns:
+        `[..., N, 1 + 2 count, dim]`: the step v of the line, from token to token, and for each pose
+        j, `log(guess_i^-1 g_j) - (j - i) v`. On a line of constant steps that is zero; else it is
+        what a second difference is for numbers. Zero where there is no such pose, and for visible
+        tokens. At an end, where a guess is a copy, v is zero.
+    """
+    near = neighbours_in_order(visible)
+    n = visible.shape[-1]
+    index = torch.arange(n, device=visible.device).expand(visible.shape)
+    order = torch.where(visible, index, n + index).argsort(-1)  # visible ones first
+    total, passed = visible.sum(-1, keepdim=True), visible.cumsum(-1)
+    inner = ~visible & (near.after > near.before)
+    with island(guess):
+        first, second = take(guess, near.before), take(guess, near.after)
+        across, valid = global_relation(group, first, second)
+        steps = (near.after - near.before).clamp(min=1)[..., None]
+        line = torch.where((inner & valid)[..., None], across / steps, 0)
+        found = [line]
+        for k in range(1, count + 1):
+            for rank in (passed - 1 - k, passed + k):
+                there = ~visible & (rank >= 0) & (rank < total)
+                j = order.gather(-1, rank.clamp(0, n - 1))
+                j = torch.where(there, j, index)
+                w, valid = global_relation(group, guess, take(guess, j))
+                bend = w - (j - index)[..., None] * line
+                found.append(torch.where((there & valid)[..., None], bend, 0))
+    return torch.stack(found, -2)
 
 
 def global_relation(group: Group, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

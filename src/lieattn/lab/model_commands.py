@@ -42,14 +42,14 @@ def train(
     batch: Annotated[int | None, typer.Option(help="Windows a batch and process; 32.")] = None,
     window: Annotated[int | None, typer.Option(help="Poses of a window; 32.")] = None,
     stride: Annotated[
-        int | None, typer.Option(help="From a window to the next; a quarter of one.")
+        int | None, typer.Option(help="From a window to the next; 1, more in long files.")
     ] = None,
     gap: Annotated[
         int | None, typer.Option(help="Poses left out between parts of one trajectory.")
     ] = None,
     hide: Annotated[float | None, typer.Option(help="Share of poses to hide; 0.15.")] = None,
     gaps: Annotated[
-        str | None, typer.Option(help="Hide tokens, runs, or mixed (the default).")
+        str | None, typer.Option(help="Hide tokens, runs, mixed, or any (the default).")
     ] = None,
     chart: Annotated[
         str | None, typer.Option(help="principal, polar, or auto: as lieattn data advises.")
@@ -63,6 +63,9 @@ def train(
     dim: Annotated[int | None, typer.Option(help="Width of the model; 64.")] = None,
     heads: Annotated[int | None, typer.Option(help="Attention heads; 4.")] = None,
     layers: Annotated[int | None, typer.Option(help="Layers; 3.")] = None,
+    bends: Annotated[
+        int | None, typer.Option(help="Poses on each side told as second differences; 2.")
+    ] = None,
     dropout: Annotated[float | None, typer.Option(help="Share that is dropped; 0.")] = None,
     pose_updates: Annotated[
         bool | None, typer.Option(help="Move hidden poses between layers.", show_default=False)
@@ -73,6 +76,9 @@ def train(
         int | None, typer.Option(help="Steps between validations and checkpoints; 100.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of all that is drawn; 0.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Of a process; a core each, at most 4.")
+    ] = None,
     format: Annotated[str | None, typer.Option(help="Of the files; what they look like.")] = None,
     group: Annotated[str | None, typer.Option(help="Take poses as of this group.")] = None,
     bad: Annotated[str | None, typer.Option(help="Rows that are no pose: error, mask.")] = None,
@@ -81,18 +87,20 @@ def train(
     ] = False,
     again: Annotated[bool, typer.Option("--again", help="Start anew.")] = False,
 ) -> None:
-    """Train a model to fill gaps: poses are hidden, and found from those that are left.
+    """Train a model to fill gaps: poses are hidden, and found from the others.
 
-    Split, window, chart and scale are chosen from the data and said. Stop it any way you like,
-    kill -9 included: the same command goes on from the last checkpoint and ends with the same
-    numbers.
+    Split, window, chart and scale are chosen from the data and said.
+
+    Stop it any way you like, kill -9 included: the same command goes on from
+    the last checkpoint and ends with the same numbers.
 
     On several processes: torchrun --nproc-per-node=2 -m lieattn.cli train ...
     """
     options = dict(locals())
     from .infill.run import train as run_training
     from .infill.settings import merged
-    from .infill.world import world
+    from .infill.store import TrainFolder
+    from .infill.world import lost, set_threads, world
 
     flags: dict[str, Any] = {
         "files": files,
@@ -103,9 +111,14 @@ def train(
     with world() as processes, errors_told(quiet=not processes.writes) as errors:
         settings = merged(config, flags)
         folder = out or Path("runs") / _stem(settings.files[0])
+        set_threads(threads or (None if again else TrainFolder(folder).threads()), processes)
         console = Console(quiet=not processes.writes)
         try:
             run_training(settings, folder, console, processes, again=again, tensorboard=tensorboard)
+        except RuntimeError as error:
+            if processes.writes or not lost(error):
+                raise
+            raise typer.Exit(1) from None
         except KeyboardInterrupt:
             then = "The same command, without --again," if again else "The same command"
             errors.print(f"lieattn: stopped. {then} goes on from the last checkpoint.")
@@ -115,7 +128,18 @@ def train(
 # Options that are fields of the settings as they are.
 _PLAIN = (
     *("steps", "batch", "window", "stride", "gap", "hide", "gaps", "chart", "normalise"),
-    *("dim", "heads", "layers", "dropout", "pose_updates", "rate", "clip", "every", "seed"),
+    *(
+        "dim",
+        "heads",
+        "layers",
+        "bends",
+        "dropout",
+        "pose_updates",
+        "rate",
+        "clip",
+        "every",
+        "seed",
+    ),
     *("format", "group", "bad"),
 )
 
@@ -151,10 +175,10 @@ def predict(
 ) -> None:
     """Fill the gaps of files: rows without a pose (nan), and those hidden with --hide.
 
-    Every answer comes with bounds, which hold for a share --level of answers on data like those
-    of validation.
+    Every answer comes with bounds, which hold for a share --level of answers
+    on data like those of validation.
 
-    Exits with 2 if a file or set could not be filled; the others are all the same.
+    Exits with 2 if a file or set could not be filled; the others are filled.
     """
     from ..infill import LEVELS
     from .infill.predict import PredictRequest

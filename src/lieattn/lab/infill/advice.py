@@ -8,6 +8,7 @@ from ... import data
 from ...config import LieTransformerConfig
 from ...data.summary import about, percent
 from ...groups import Group
+from ...infill import feature_width
 from .settings import AUTO, TrainSettings
 
 SAMPLE = 128  # windows that are looked at: logarithms of Aff(3) take their time
@@ -76,4 +77,7 @@ def model_config(settings: TrainSettings, group: Group, choice: Choice) -> LieTr
         normalise=choice.normalise and lie,
         pose_updates=settings.pose_updates and lie,
         dropout=settings.dropout,
+        features=feature_width(
+            group, settings.bends if settings.model != "A" and not choice.normalise else 0
+        ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from ... import data
 from ...groups import SE3, SO3, Group
 from ..storage import RunError, write_bytes
 from .filling import Filled
+from .hiding import longest_hidden
 from .sources import digest
 from .store import Trained
-from .tables import number
 
 MOST = 40  # lines of a table
 
@@ -68,7 +69,7 @@ def print_filled(trained: Trained, filled: list[Filled], level: float, console: 
             break
         rows = list(range(min(left, int(x.hidden.sum()))))
         left -= len(rows)
-        console.print(_table(group, x, rows))
+        console.print(_table(group, x, rows, console))
     total = sum(int(x.hidden.sum()) for x in filled)
     if total > MOST:
         console.print(f"... and {total - MOST:,} more (--json, --save).", style="dim")
@@ -76,19 +77,31 @@ def print_filled(trained: Trained, filled: list[Filled], level: float, console: 
         console.print(text, style="dim", highlight=False)
 
 
-def _table(group: Group, x: Filled, rows: list[int]) -> Table:
-    title = Text(f"\n{x.before.name or x.before.source}: {int(x.hidden.sum()):,} poses found")
+def _table(group: Group, x: Filled, rows: list[int], console: Console) -> Table:
+    """The widest table that fits: names and rotations are left out of narrow terminals."""
+    columns, _ = as_numbers(group, x.poses[:1])
+    most = 3 if group.n == 3 and group.name.startswith(("Aff", "Sim")) else len(columns)
+    for named, count in ((True, most), (False, most), (False, min(group.n, most))):
+        table = _make_table(group, x, rows, named, count)
+        if console.measure(table).maximum <= console.width:
+            break
+    return table
+
+
+def _make_table(group: Group, x: Filled, rows: list[int], named: bool, count: int) -> Table:
+    found = int(x.hidden.sum())
+    poses = f"{found:,} pose{'s' * (found != 1)}"
+    title = Text(f"\n{x.before.name or x.before.source}: {poses} found")
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     table.padding, table.pad_edge, table.show_edge = (0, 1, 0, 0), False, False
     places = x.hidden.nonzero()[:, 0].tolist()
-    named = any(x.before.names[i] != str(i) for i in places)
+    named = named and any(x.before.names[i] != str(i) for i in places)
     table.add_column("", justify="right", no_wrap=True)
     if named:
         table.add_column("name", overflow="ellipsis", max_width=12, no_wrap=True)
     columns, values = as_numbers(group, x.poses[x.hidden])
-    if group.n == 3 and group.name.startswith(("Aff", "Sim")):
-        columns, values = columns[:3], values[:, :3]  # twelve would not fit; --json has all
-    for name in columns:
+    digits = _decimals(group, x, columns)
+    for name in columns[:count]:
         table.add_column(name, justify="right", no_wrap=True)
     known = not x.errors.isnan().all()
     for block in group.blocks:
@@ -96,19 +109,42 @@ def _table(group: Group, x: Filled, rows: list[int]) -> Table:
         table.add_column(head, justify="right", no_wrap=True, style="cyan")
     for row in rows:
         cells = [str(places[row])] + ([x.before.names[places[row]]] if named else [])
-        cells += [f"{value:.4g}" for value in values[row].tolist()]
-        for k in range(len(group.blocks)):
-            off = x.errors[row, k].item()
-            error = f" ({number(off)})" if off == off else ""
-            cells.append(f"±{number(x.within[row, k].item())}{error}")
+        own = zip(values[row, :count].tolist(), digits, strict=False)
+        cells += [f"{value:.{places}f}" for value, places in own]
+        cells += [_bound(x, row, k) for k in range(len(group.blocks))]
         table.add_row(*map(Text, cells))
     return table
 
 
+def _bound(x: Filled, row: int, k: int) -> str:
+    bound, off = x.within[row, k].item(), x.errors[row, k].item()
+    text = f"±{bound:.2g}" if isfinite(bound) else "none"
+    return f"{text} ({off:.2g})" if off == off else text
+
+
+def _decimals(group: Group, x: Filled, columns: list[str]) -> list[int]:
+    """Of each column, points below each other: what a tenth of the least bound needs."""
+    bounded = x.within[x.within.isfinite().all(-1)]
+    least = bounded.amin(0).tolist() if len(bounded) else [0.0] * len(group.blocks)
+    by_block = dict(zip([block.name for block in group.blocks], least, strict=True))
+    blocks = {**dict.fromkeys("xyz", "translation"), **dict.fromkeys(_TURNS, "rotation")}
+    return [decimals(by_block.get(blocks.get(name, ""), 0.0)) for name in columns]
+
+
+_TURNS = ("rx", "ry", "rz", "deg")
+
+
+def decimals(bound: float) -> int:
+    """How many decimals tell a tenth of a bound; 4 where there is none.
+
+    >>> decimals(3.2), decimals(0.32), decimals(45.0), decimals(0.0)
+    (1, 2, 0, 4)
+    """
+    return min(max(1 - floor(log10(bound)), 0), 6) if bound > 0 else 4
+
+
 def _short(block: str) -> str:
-    return {"translation": "±place", "rotation": "±deg", "scale": "±scale", "shear": "±shear"}.get(
-        block, f"±{block}"
-    )
+    return {"translation": "±pos", "rotation": "±deg"}.get(block, f"±{block}")
 
 
 def remarks(trained: Trained, filled: list[Filled], level: float) -> list[str]:
@@ -123,24 +159,32 @@ def remarks(trained: Trained, filled: list[Filled], level: float) -> list[str]:
         within = torch.cat([x.within for x in filled])
         held = (errors[known] <= within[known]).double().mean(0).tolist()
         shares = " and ".join(f"{100 * share:.0f}%" for share in held)
-        text.append(f"(off): errors of poses that were there; {shares} are within their bounds.")
-    stretched = max(x.stretched for x in filled)
-    if stretched:
-        text.append(
-            f"The longest gap needs a window of {stretched}, longer than the "
-            f"{trained.settings.window} of training: bounds there are not to be trusted."
-        )
+        count = f"{int(known.sum()):,} pose{'s' * (int(known.sum()) > 1)}"
+        text.append(f"(off): errors of {count} that were there; {shares} are within their bounds.")
+    text += _about_gaps(trained, max(x.longest for x in filled))
     if digest([x.before for x in filled]) == trained.digest:
         text.append("These poses were trained on: errors elsewhere are larger.")
     return text
+
+
+def _about_gaps(trained: Trained, longest: int) -> list[str]:
+    """What to know where gaps are longer than those of training."""
+    known = longest_hidden(trained.settings)
+    if longest <= known:
+        return []
+    return [
+        f"The longest gap is of {longest:,} poses, and training hid up to {known} in a row: longer "
+        "gaps are interpolated, and there is no bound. Train with a larger --window for them."
+    ]
 
 
 def to_dict(trained: Trained, filled: list[Filled], level: float) -> dict[str, Any]:
     """For --json."""
     blocks = [block.name for block in trained.group.blocks]
 
-    def by_block(x: Tensor) -> dict[str, float]:
-        return dict(zip(blocks, x.tolist(), strict=True))
+    def by_block(x: Tensor) -> dict[str, float | None]:
+        values = [value if isfinite(value) else None for value in x.tolist()]
+        return dict(zip(blocks, values, strict=True))
 
     sets = []
     for x in filled:

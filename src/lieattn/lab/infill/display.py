@@ -33,8 +33,7 @@ class Display:
         self.bar: Progress | None = None
         if console.is_terminal:
             self.bar = Progress(
-                TextColumn("training"),
-                BarColumn(bar_width=24),
+                BarColumn(bar_width=16),
                 TextColumn("{task.percentage:>3.0f}%"),
                 TimeElapsedColumn(),
                 TextColumn("left"),
@@ -65,7 +64,7 @@ class Display:
     def validated(self, step: int, line: dict[str, Any]) -> None:
         """News of a validation."""
         note = f"loss {line['train_loss']:.3f}, validation {line['valid_loss']:.3f}"
-        note += " (best)" if line["best"] else ""
+        note += ", best" if line["best"] else ""
         if self.bar is not None:
             self.bar.update(self.task, note=note)
         elif step - self.printed >= self.steps / LINES or step >= self.steps:

@@ -35,11 +35,8 @@ def evaluate(
     models = [load_trained(path) for path in checkpoints]
     _require_comparable(models)
     first = models[0]
-    found: Any
     if files:
-        found = _others(first, files)
-        exam = found[0]
-        note = found[1]
+        exam, note = _others(first, files)
     else:
         own = _own_parts(first)
         exam, note = hidden_of_test(first.settings, own, first.choice.scale), "test part"
@@ -60,12 +57,13 @@ def _own_parts(trained: Trained) -> Parts:
         found = parts(trained.settings)
     except RunError as error:
         raise RunError(
-            f"{error} The model was trained on it; give files to evaluate on instead."
+            f"{error} It was trained on, from the folder that the command was run in; --on FILE "
+            "evaluates on another."
         ) from None
     if found.digest != trained.digest:
         raise RunError(
             f"{', '.join(trained.settings.files)} is not what {trained.path} was trained on any "
-            "more, so its test part may hold poses of training. Give files to evaluate on."
+            "more, so its test part may hold poses of training. --on FILE evaluates on another."
         )
     return found
 
@@ -81,7 +79,7 @@ def _others(trained: Trained, files: list[str]) -> tuple[Any, str]:
         )
     if digest(sets) == trained.digest:
         raise RunError(
-            "these files were trained on; without files the test part of them is evaluated."
+            "these files were trained on; without --on the test part of them is evaluated."
         )
     cut = windows(sets, settings.window, settings.window)
     if not cut:
@@ -106,7 +104,7 @@ def _require_comparable(models: list[Trained]) -> None:
 def _free(x: Trained) -> dict[str, Any]:
     """What may differ between models that are compared."""
     names = ("files", "model", "chart", "normalise", "dim", "heads", "layers", "dropout")
-    more = ("pose_updates", "steps", "batch", "rate", "clip", "every", "scale")
+    more = ("pose_updates", "steps", "batch", "rate", "clip", "every", "scale", "bends")
     return {name: getattr(x.settings, name) for name in (*names, *more)}
 
 

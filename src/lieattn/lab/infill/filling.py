@@ -9,7 +9,9 @@ from torch import Tensor
 
 from ... import data
 from ...data.windows import has_translations, piece
+from ...interpolation import interpolate
 from .errors import block_errors, in_units
+from .hiding import longest_hidden
 from .store import Trained
 from .tensors import stack
 
@@ -28,9 +30,10 @@ class Filled:
         before: the set as it was.
         hidden: `[N]`, the poses that were found.
         poses: `[N, m, m]` in float64; known ones are as they were.
-        within: `[n, K]`, bounds of the errors of the poses found, in the file's unit and degrees.
+        within: `[n, K]`, bounds of the errors of the poses found, in the file's unit and degrees;
+            infinite where there is none.
         errors: `[n, K]`, how far they are off, NaN where the truth is not known.
-        stretched: the longest gap, if it is longer than the windows of training; else 0.
+        longest: poses of the longest gap.
     """
 
     before: data.PoseSet
@@ -38,11 +41,13 @@ class Filled:
     poses: Tensor
     within: Tensor
     errors: Tensor
-    stretched: int
+    longest: int
 
 
 def fill_set(trained: Trained, x: data.PoseSet, hidden: Tensor, level: float) -> Filled:
     """Find the poses `hidden [N]` of a set from the others.
+
+    In gaps longer than those of training they are interpolated, and have no bound.
 
     Raises:
         Unfillable: fewer than two poses to see.
@@ -53,16 +58,16 @@ def fill_set(trained: Trained, x: data.PoseSet, hidden: Tensor, level: float) ->
         raise Unfillable(
             f"{x.name!r} has {seen} to see of {len(x)}: a gap is filled from at least two."
         )
-    targets = hidden.nonzero()[:, 0].tolist()
-    spans = [_span(visible, i, trained.settings.window) for i in targets]
-    found = torch.zeros(len(targets), *x.poses.shape[-2:], dtype=torch.float64)
-    within = torch.zeros(len(targets), len(x.group.blocks))
-    order = sorted(range(len(targets)), key=lambda k: spans[k][1] - spans[k][0])
-    for start in range(0, len(order), CHUNK):
-        rows = order[start : start + CHUNK]
-        found[rows], within[rows] = _answers(
-            trained, x, visible, [(targets[k], *spans[k]) for k in rows], level
-        )
+    targets = hidden.nonzero()[:, 0]
+    gaps = gap_lengths(visible, targets)
+    start, stop = spans(visible, targets, trained.settings.window)
+    found = interpolate(x.group, x.poses, visible)[hidden]
+    within = torch.full((len(targets), len(x.group.blocks)), torch.inf)
+    short = (gaps <= longest_hidden(trained.settings)).nonzero()[:, 0]
+    order = short[(stop - start)[short].argsort(stable=True)]  # windows of about one length
+    for rows in order.split(CHUNK):
+        places = torch.stack([targets[rows], start[rows], stop[rows]], -1).tolist()
+        found[rows], within[rows] = _answers(trained, x, visible, places, level)
     poses = x.poses.clone()
     poses[hidden] = found
     errors = torch.full_like(within, torch.nan)
@@ -70,32 +75,39 @@ def fill_set(trained: Trained, x: data.PoseSet, hidden: Tensor, level: float) ->
     if known.any():
         off, _ = block_errors(x.group, found[known], x.poses[hidden][known])
         errors[known] = in_units(x.group, off, 1.0).float()
-    longest = max(stop - start for start, stop in spans) if spans else 0
-    stretched = longest if longest > trained.settings.window else 0
-    return Filled(x, hidden, poses, within, errors, stretched)
+    return Filled(x, hidden, poses, within, errors, int(gaps.max()) if len(gaps) else 0)
 
 
-def _span(visible: Tensor, i: int, size: int) -> tuple[int, int]:
-    """A window around token i with poses to see, on both sides if there are any."""
-    n = len(visible)
-    seen = visible.nonzero()[:, 0]
-    before, after = seen[seen < i], seen[seen > i]
-    start = max(0, min(i - size // 2, n - size))
-    stop = min(n, start + size)
-    if len(before):
-        start = min(start, int(before[-1]))
-    if len(after):
-        stop = max(stop, int(after[0]) + 1)
-    while int(visible[start:stop].sum()) < 2:  # all of it has two
-        start, stop = max(0, start - 1), min(n, stop + 1)
-    return start, stop
+def gap_lengths(visible: Tensor, targets: Tensor) -> Tensor:
+    """How many tokens in a row cannot be seen where hidden tokens are.
+
+    >>> gap_lengths(torch.tensor([False, True, False, False, True]), torch.tensor([0, 2, 3]))
+    tensor([1, 2, 2])
+    """
+    edges = torch.nn.functional.pad(visible, (1, 1), value=True).nonzero()[:, 0] - 1
+    after = torch.searchsorted(edges, targets)
+    return edges[after] - edges[after - 1] - 1
+
+
+def spans(visible: Tensor, targets: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Windows around tokens, with two poses to see in each, on both sides if there are any.
+
+    >>> start, stop = spans(torch.arange(9) != 4, torch.tensor([4]), 4)
+    >>> start.tolist(), stop.tolist()
+    ([2], [6])
+    """
+    n, seen = len(visible), visible.nonzero()[:, 0]
+    after = torch.searchsorted(seen, targets).clamp(1, len(seen) - 1)  # in `seen`; ends take two
+    start = (targets - size // 2).clamp(max=n - size).clamp(min=0)
+    stop = (start + size).clamp(max=n)
+    return start.minimum(seen[after - 1]), stop.maximum(seen[after] + 1)
 
 
 def _answers(
     trained: Trained,
     x: data.PoseSet,
     visible: Tensor,
-    spans: list[tuple[int, int, int]],
+    spans: list[list[int]],
     level: float,
 ) -> tuple[Tensor, Tensor]:
     """Poses and bounds of tokens `i` seen from windows `start` to `stop`."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.collections import EllipseCollection
 from matplotlib.lines import Line2D
+from matplotlib.patches import Ellipse
 
 from ...data.windows import has_translations
 from ..inspection.picture import axis_length, on_paper
@@ -18,86 +19,124 @@ from ..storage import write_bytes
 from .filling import Filled
 from .store import Trained
 
-MOST_SETS = 4
-SPAN = 64  # poses around the first gap, where a set is longer
+MOST = 4  # panels
+SPAN = 48  # poses of a set that is drawn whole
+MARGIN = 10  # poses on both sides of a gap
+STEPS = 2.5  # between positions, that an axis is long at most
+
+
+@dataclass(frozen=True)
+class View:
+    """Some poses of a set, from `start` to before `stop`."""
+
+    filled: Filled
+    start: int
+    stop: int
+
+    @property
+    def title(self) -> str:
+        name = self.filled.before.name or self.filled.before.source
+        name = name if len(name) <= 28 else name[:25] + "..."
+        whole = self.stop - self.start == len(self.filled.poses)
+        return name if whole else f"{name}, poses {self.start:,} to {self.stop - 1:,}"
+
+
+def views(filled: list[Filled]) -> list[View]:
+    """What is drawn: sets as they are if they are short, else their longest gaps, in order."""
+    found = []
+    for x in filled[:MOST]:
+        most = max(MOST // len(filled), 1)
+        longest = sorted(_gaps(x), key=lambda gap: gap[0] - gap[1])[:most]
+        found += [View(x, *gap) for gap in sorted(longest)]
+    return found[:MOST]
+
+
+def _gaps(x: Filled) -> list[tuple[int, int]]:
+    """Where something was found, with some poses around; what overlaps is one."""
+    n = len(x.poses)
+    if n <= SPAN:
+        return [(0, n)]
+    gaps: list[tuple[int, int]] = []
+    for i in x.hidden.nonzero()[:, 0].tolist():
+        start, stop = max(i - MARGIN, 0), min(i + MARGIN + 1, n)
+        if gaps and start <= gaps[-1][1] and stop - gaps[-1][0] <= 2 * SPAN:
+            gaps[-1] = (gaps[-1][0], stop)
+        else:
+            gaps.append((start, stop))
+    return gaps
 
 
 def draw(trained: Trained, filled: list[Filled], path: Path) -> None:
-    """Write the picture of the first sets."""
-    shown = filled[:MOST_SETS]
+    """Write the picture."""
+    shown = views(filled)
     columns = min(len(shown), 2)
     rows = -(-len(shown) // columns)
     buffer = io.BytesIO()
-    colour = COLOURS[trained.settings.model]
+    colour = COLOURS.get(trained.settings.model, COLOURS["G"])
     ending = path.suffix.lower().removeprefix(".")
     with style():
         figure = canvas(7.8 * columns, 6.2 * rows + 0.6)
         axes = figure.subplots(rows, columns, squeeze=False).flatten()
         for axis in axes[len(shown) :]:
             axis.set_axis_off()
-        for axis, x in zip(axes, shown, strict=False):
-            _draw_set(axis, x, colour)
-        known = any(not x.errors.isnan().all() for x in shown)
-        handles = [
-            Line2D([], [], color=INK, lw=2, label="known"),
-            Line2D([], [], color=colour, lw=2.4, label="found, and its bound"),
-            *([Line2D([], [], color=TRUTH, lw=6, label="truth")] if known else []),
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=3)
+        for axis, view in zip(axes, shown, strict=False):
+            _draw_view(axis, view, colour)
+        figure.legend(handles=_legend(shown, colour), loc="outside lower center", ncols=3)
         metadata = {"Date": None} if ending == "svg" else None
         figure.savefig(buffer, format=ending, dpi=110, metadata=metadata)
     write_bytes(path, buffer.getvalue())
 
 
-def _draw_set(axis: Any, x: Filled, colour: str) -> None:
+def _legend(shown: list[View], colour: str) -> list[Line2D]:
+    known = any(not view.filled.errors.isnan().all() for view in shown)
+    placed = has_translations(shown[0].filled.before.group)
+    return [
+        Line2D([], [], color=INK, lw=2, label="known"),
+        Line2D([], [], color=colour, lw=2.4, label="found" + ", and its bound" * placed),
+        *([Line2D([], [], color=TRUTH, lw=6, label="truth")] if known else []),
+    ]
+
+
+def _draw_view(axis: Any, view: View, colour: str) -> None:
+    x, chosen = view.filled, slice(view.start, view.stop)
     group = x.before.group
-    chosen = _stretch(x)
     hidden, truth_known = x.hidden[chosen].numpy(), (x.before.mask & x.hidden)[chosen].numpy()
     # One view for all: found and true poses are seen from the same side.
-    both = torch.cat([x.poses[chosen], x.before.poses[chosen]])
-    where, along = on_paper(group, both)
+    truth = torch.where((x.before.mask & x.hidden)[:, None, None], x.before.poses, x.poses)
+    where, along = on_paper(group, torch.cat([x.poses[chosen], truth[chosen]]))
     n = len(hidden)
+    found, true = (where[:n], along[:n]), (where[n:], along[n:])
     size = axis_length(where, along)
-    found, truth = (where[:n], along[:n]), (where[n:], along[n:])
-    if not has_translations(group):  # the truth where its answer is, not in a row of its own
-        truth = (found[0], truth[1])
-    else:
+    if has_translations(group):
+        size = _not_too_long(size, *found)
         axis.plot(*found[0].T, color=PALE, lw=1, zorder=0)
+        _draw_bounds(axis, x, chosen, found[0][hidden], colour)
+    else:  # the truth where its answer is, not in a row of its own
+        true = (found[0], true[1])
+        axis.set_axis_off()
     _frames(axis, found, ~hidden, INK, size, 1.6, 2)
-    _frames(axis, truth, truth_known, TRUTH, size, 6, 1)
+    _frames(axis, true, truth_known, TRUTH, size, 6, 1)
     _frames(axis, found, hidden, colour, size, 2.4, 3)
-    names = [block.name for block in group.blocks]
-    if "translation" in names:
-        bounds = x.within[:, names.index("translation")].numpy()
-        bounds = bounds[(x.hidden.cumsum(0) - 1)[chosen][x.hidden[chosen]].numpy()]
-        widths = 2 * bounds
-        circles = EllipseCollection(
-            widths,
-            widths,
-            np.zeros_like(widths),
-            units="xy",
-            offsets=found[0][hidden],
-            transOffset=axis.transData,
-            facecolor=colour,
-            alpha=0.12,
-            zorder=0,
-        )
-        axis.add_collection(circles)
-    title = x.before.name or x.before.source
-    axis.set_title(title if len(title) <= 40 else title[:37] + "...")
+    axis.set_title(view.title)
     axis.set_aspect("equal", adjustable="datalim")
     axis.margins(0.06)
-    if not has_translations(group):
-        axis.set_axis_off()
 
 
-def _stretch(x: Filled) -> slice:
-    """The poses that are drawn: all, or those around the first gap."""
-    if len(x.poses) <= SPAN:
-        return slice(None)
-    first = int(x.hidden.nonzero()[0])
-    start = max(0, min(first - SPAN // 4, len(x.poses) - SPAN))
-    return slice(start, start + SPAN)
+def _not_too_long(size: float, where: np.ndarray, along: np.ndarray) -> float:
+    """Axes so short that those of a trajectory do not hide each other."""
+    step = np.median(np.linalg.norm(np.diff(where, axis=0), axis=-1)) if len(where) > 1 else 0.0
+    typical = max(np.median(np.linalg.norm(along, axis=1)), 1e-300)
+    return min(size, STEPS * step / typical) if step > 0 else size
+
+
+def _draw_bounds(axis: Any, x: Filled, chosen: slice, where: np.ndarray, colour: str) -> None:
+    """A circle around every position that was found; none where there is no bound."""
+    k = [block.name for block in x.before.group.blocks].index("translation")
+    numbers = (x.hidden.cumsum(0) - 1)[chosen][x.hidden[chosen]]
+    widths = 2 * x.within[numbers, k].numpy()
+    there = np.isfinite(widths)
+    for centre, width in zip(where[there], widths[there], strict=True):
+        axis.add_patch(Ellipse(centre, width, width, facecolor=colour, alpha=0.12, zorder=0))
 
 
 def _frames(

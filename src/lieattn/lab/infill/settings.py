@@ -18,7 +18,11 @@ MODELS = {
     "IPA": "invariant point attention",
 }
 AUTO = "auto"
-GAPS = ("tokens", "runs", "mixed")
+ENOUGH = 5000  # training windows
+# Of `lieattn train`, where neither flags nor the file say otherwise: for filling gaps of any
+# length. The settings' own defaults are those of the published comparison of models.
+PRACTICE: dict[str, Any] = {"stride": -1, "gaps": "any", "bends": 2}
+GAPS = ("tokens", "runs", "mixed", "any")
 
 
 @dataclass(frozen=True)
@@ -32,10 +36,13 @@ class TrainSettings:
         chart: "principal", "polar", or "auto": what `data.describe` advises.
         scale: translations are divided by it; "auto" for the advised number.
         normalise: whether w is divided by its size in each set; "auto" as advised.
-        window, stride: poses of a set, and from one to the next; 0 for a quarter of a window.
+        window, stride: poses of a set, and from one to the next; 0 for a quarter of a window, -1
+            for the least that gives no more than `ENOUGH` windows, or that quarter.
         gap: poses left out between parts of one trajectory; -1 for a window, at most a twentieth.
         hide: share of the poses of a set that is hidden.
-        gaps: "tokens" hides them one by one, "runs" in a row, "mixed" does either.
+        gaps: "tokens" hides them one by one, "runs" in a row, "mixed" does either; "any" too, with
+            rows of up to half a window.
+        bends: of `InfillModel`; not for vector tokens, nor where sets are normalised.
         dim, heads, layers, dropout, pose_updates: of the transformer.
         steps, batch: batches, and windows of a batch in each process.
         rate, clip: peak learning rate of Adam, largest norm of a gradient.
@@ -60,6 +67,7 @@ class TrainSettings:
     heads: int = 4
     layers: int = 3
     dropout: float = 0.0
+    bends: int = 0
     pose_updates: bool = False
     steps: int = 2000
     batch: int = 32
@@ -102,16 +110,20 @@ class TrainSettings:
         """As JSON holds it."""
         return {**asdict(self), "files": list(self.files)}
 
-    @property
-    def step_of_windows(self) -> int:
-        return self.stride or max(self.window // 4, 1)
+    def step_of_windows(self, poses: int) -> int:
+        """From one training window to the next, where there are so many poses."""
+        quarter = max(self.window // 4, 1)
+        if self.stride < 0:
+            return min(max(-(-poses // ENOUGH), 1), quarter)
+        return self.stride or quarter
 
 
 _LEAST = {
     "window": 3,  # two to see and one to hide
-    "stride": 0,
+    "stride": -1,
     "gap": -1,
     "layers": 1,
+    "bends": 0,
     "steps": 1,
     "batch": 1,
     "every": 1,
@@ -177,7 +189,8 @@ def _beside(path: Path, name: str) -> str:
 def merged(config: Path | None, flags: dict[str, Any]) -> TrainSettings:
     """Settings of a TOML file, if there is one, with those of flags in their place."""
     given = {key: value for key, value in flags.items() if value is not None and value != []}
-    base = from_dict(read_toml(config), str(config)) if config is not None else TrainSettings()
+    read = read_toml(config) if config is not None else {}
+    base = from_dict({**PRACTICE, **read}, str(config))
     settings = replace(base, **{**given, "files": tuple(given.get("files", base.files))})
     if not settings.files:
         raise RunError(

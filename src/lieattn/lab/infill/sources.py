@@ -72,8 +72,9 @@ def parts(settings: TrainSettings) -> Parts:
     """Read, split without leaks, and cut into windows."""
     sets, notes = read_sets(settings.files, settings.format, settings.group, settings.bad)
     split, how = _split(settings, sets)
+    step = settings.step_of_windows(sum(len(x) for x in split[0]))
     cut = [
-        windows(part, settings.window, settings.step_of_windows if k == 0 else settings.window)
+        windows(part, settings.window, step if k == 0 else settings.window)
         for k, part in enumerate(split)
     ]
     for name, part in zip(PARTS, cut, strict=True):

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ... import __version__
@@ -70,6 +71,7 @@ class TrainFolder:
             "settings": settings.to_dict(),
             "data": digest,
             "processes": processes,
+            "threads": torch.get_num_threads(),
         }
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -82,6 +84,12 @@ class TrainFolder:
             for name in (RESULT, SETTINGS, LAST, PREVIOUS, BEST, LOG):
                 (self.path / name).unlink(missing_ok=True)
         write_bytes(self.path / SETTINGS, json_bytes(mine))
+
+    def threads(self) -> int | None:
+        """Those of the run that is here, if there is one: sums in their order, bit for bit."""
+        note = read_note(self.path / SETTINGS)
+        found = note.get("threads") if isinstance(note, dict) else None
+        return found if isinstance(found, int) and found > 0 else None
 
     # ---- checkpoints -------------------------------------------------------------------------
 

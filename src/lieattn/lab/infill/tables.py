@@ -51,10 +51,39 @@ def _legend(result: dict[str, Any]) -> str:
     methods = [f"{name}: {text}" for name, text in RIVALS.items() if name in result["rows"]]
     methods += [f"{name}: {MODELS[name[0]]}" for name in result["coverage"]]
     lines = ["Mean error, and median. " + "; ".join(methods) + "."]
+    lines += [_verdict(result["rows"], name) for name in result["coverage"]]
     for name, levels in result["coverage"].items():
         shares = " and ".join(f"{100 * x:.0f}%" for x in levels["0.9"])
         lines.append(f"Within the 90% bounds of {name}: {shares} of the answers, block by block.")
     return "\n".join(lines)
+
+
+def _verdict(rows: dict[str, Any], name: str) -> str:
+    """A model's mean errors beside those of interpolation, in words."""
+    own, plain = (
+        {block: x["mean"] for block, x in rows[method]["blocks"].items()}
+        for method in (name, "geodesic")
+    )
+    percent = {b: round(100 * (own[b] / plain[b] - 1)) for b in own if plain[b] > 0}
+    told = ", ".join(f"{block} {change(x)}" for block, x in percent.items())
+    text = f"Mean errors of {name} beside geodesic: {told or 'there are none'}."
+    if not any(x < 0 for x in percent.values()):
+        text += (
+            " It is no better than interpolation here: more poses or --steps may help, and to "
+            "interpolate costs nothing."
+        )
+    return text
+
+
+def change(percent: int) -> str:
+    """A change as people say it.
+
+    >>> change(-29), change(0), change(3)
+    ('29% smaller', 'the same', '3% larger')
+    """
+    if not percent:
+        return "the same"
+    return f"{abs(percent)}% {'smaller' if percent < 0 else 'larger'}"
 
 
 def number(x: float) -> str:

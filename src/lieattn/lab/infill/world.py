@@ -12,6 +12,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+MOST_THREADS = 4  # batches are small: more would wait for each other
+
 
 @dataclass(frozen=True)
 class World:
@@ -48,6 +50,11 @@ class World:
         return x
 
 
+def lost(error: RuntimeError) -> bool:
+    """Whether another process has ended: it says why, this one has nothing to add."""
+    return any(text in str(error) for text in ("Connection closed by peer", "Connection reset"))
+
+
 @contextlib.contextmanager
 def world() -> Iterator[World]:
     """The processes that torchrun tells of in the environment; one without it."""
@@ -55,7 +62,6 @@ def world() -> Iterator[World]:
     if size == 1:
         yield World()
         return
-    torch.set_num_threads(max(1, (os.cpu_count() or 1) // _local_size(size)))
     dist.init_process_group("gloo")
     try:
         yield World(dist.get_rank(), size)
@@ -63,5 +69,9 @@ def world() -> Iterator[World]:
         dist.destroy_process_group()
 
 
-def _local_size(size: int) -> int:
-    return int(os.environ.get("LOCAL_WORLD_SIZE", size))
+def set_threads(asked: int | None, world: World) -> None:
+    """Threads of this process: as asked, or its share of the cores, up to `MOST_THREADS`."""
+    here = torch.get_num_threads()
+    if world.size > 1:  # torchrun leaves one to each, however many cores there are
+        here = (os.cpu_count() or 1) // int(os.environ.get("LOCAL_WORLD_SIZE", world.size))
+    torch.set_num_threads(asked or max(1, min(here, MOST_THREADS)))
