@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
 import torch
+from rich.console import Console
 from walks import TINY, command, curve, write_tum
 
 import lieattn as la
 from lieattn import data
-from lieattn.lab.infill.answers import quaternions
-from lieattn.lab.infill.filling import Unfillable, fill_set
+from lieattn.lab.infill.answers import print_filled, quaternions
+from lieattn.lab.infill.filling import Unfillable, fill_set, gap_lengths, spans
+from lieattn.lab.infill.picture import views
 from lieattn.lab.infill.predict import parse_places
 from lieattn.lab.infill.store import BEST, LAST, load_trained
 from lieattn.lab.storage import RunError
@@ -38,8 +41,9 @@ def test_rows_of_nan_are_filled_and_the_rest_is_kept(run: Path, tmp_path: Path) 
     code, text, errors = command("predict", run, broken, "--save", out)
     assert (code, errors) == (0, "")
     assert "broken: 4 poses found" in text
+    assert "…" not in text  # nothing is cut off
     assert "hold for 90% of answers" in text
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, text.splitlines()[:-1])) <= 80  # the last is the name of a file
     filled, truth = data.read(out)[0], curve(80, 0.5)
     off = (filled.poses - truth).abs().amax((-2, -1))
     known = torch.ones(80, dtype=torch.bool)
@@ -88,11 +92,83 @@ def test_known_poses_far_from_the_origin_keep_their_digits(run: Path) -> None:
     torch.testing.assert_close(moved, torch.full_like(moved, 1e6), rtol=0, atol=1e-4)
 
 
-def test_gaps_longer_than_a_window_are_filled_and_said(run: Path, tmp_path: Path) -> None:
-    broken = write_tum(tmp_path / "long.tum", 120, missing=tuple(range(20, 70)))
+def test_gaps_longer_than_those_of_training_are_interpolated_and_said(
+    run: Path, tmp_path: Path
+) -> None:
+    gap = tuple(range(20, 70))
+    broken = write_tum(tmp_path / "long.tum", 120, missing=(5, *gap))
     code, text, _ = command("predict", run, broken)
     assert code == 0
-    assert "longer than the 32 of training" in " ".join(text.split())
+    assert "longest gap is of 50 poses, and training hid up to 16 in a row" in " ".join(
+        text.split()
+    )
+    code, text, _ = command("predict", run, broken, "--json")
+    found = json.loads(text)["sets"][0]["found"]
+    assert found[0]["within"]["translation"] > 0
+    assert all(set(x["within"].values()) == {None} for x in found[1:])
+    x = data.read(broken, bad="mask")[0]
+    between = la.interpolate(la.SE3, x.poses, x.mask)
+    torch.testing.assert_close(
+        torch.tensor(found[7]["pose"]).double(), between[26], rtol=1e-5, atol=1e-5
+    )
+    assert not torch.allclose(torch.tensor(found[0]["pose"]).double(), between[5], atol=1e-5)
+
+
+def test_windows_around_gaps_have_two_poses_to_see() -> None:
+    generator = torch.Generator().manual_seed(0)
+    for n in (3, 10, 50):
+        for _ in range(50):
+            visible = torch.rand(n, generator=generator) < torch.rand(1, generator=generator)
+            visible[torch.randperm(n, generator=generator)[:2]] = True
+            targets = (~visible).nonzero()[:, 0]
+            lengths = gap_lengths(visible, targets)
+            for i, start, stop, gap in zip(
+                targets, *spans(visible, targets, 8), lengths, strict=True
+            ):
+                assert 0 <= start <= i < stop <= n
+                assert stop - start >= min(8, n)
+                assert visible[start:stop].sum() >= 2
+                assert visible[start:i].any() == visible[:i].any()
+                assert visible[i:stop].any() == visible[i:].any()
+                left = next((k for k in range(i, -1, -1) if visible[k]), -1)
+                right = next((k for k in range(i, n) if visible[k]), n)
+                assert gap == right - left - 1
+
+
+def test_the_longest_gaps_are_drawn(run: Path) -> None:
+    x = data.from_tensor(la.SE3, curve(400))
+    places = [50, *range(100, 106), 200, 201, 202, 300, 350]
+    hidden = torch.isin(torch.arange(400), torch.tensor(places))
+    done = fill_set(load_trained(run), x, hidden, 0.9)
+    shown = [(view.start, view.stop) for view in views([done])]
+    assert (90, 116) in shown
+    assert (190, 213) in shown
+    assert len(shown) == 4
+    assert shown == sorted(shown)
+    short = fill_set(load_trained(run), data.from_tensor(la.SE3, curve(20)), hidden[95:115], 0.9)
+    assert [(v.start, v.stop) for v in views([short])] == [(0, 20)]
+
+
+def test_narrow_terminals_show_fewer_columns_and_cut_no_number(run: Path, tmp_path: Path) -> None:
+    poses = curve(60)
+    poses[:, :3, 3] += 1e5
+    names = [f"{1300000000 + i}.5" for i in range(60)]
+    far = data.from_tensor(la.SE3, poses)
+    far = data.PoseSet(far.group, far.poses, far.mask, tuple(names), "far", "far")
+    hidden = torch.arange(60) == 30
+    trained = load_trained(run)
+    done = fill_set(trained, far, hidden, 0.9)
+    heads = {}
+    for width in (60, 80, 140):
+        text = io.StringIO()
+        print_filled(trained, [done], 0.9, Console(file=text, width=width))
+        assert "…" not in text.getvalue()
+        heads[width] = text.getvalue().splitlines()[2].split()
+    assert heads[140][:2] == ["name", "x"]
+    assert "rz" in heads[140]
+    assert heads[80][:3] == ["x", "y", "z"]
+    assert "rz" not in heads[80]
+    assert heads[60][0] == "±pos"
 
 
 def test_ends_can_be_filled(run: Path) -> None:
@@ -113,7 +189,7 @@ def test_sets_with_nothing_to_see_are_told_and_the_others_filled(run: Path, tmp_
     empty.write_text("")
     code, text, errors = command("predict", run, one, alone, none, empty, good)
     assert code == 2
-    assert "good: 1 poses found" in text
+    assert "good: 1 pose found" in text
     assert "'alone' has one pose to see of 3: a gap is filled from at least two." in errors
     assert "'none' has no pose to see of 3" in errors or "none.tum" in errors
     assert "empty.tum: is empty" in errors

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 from walks import TINY, command, write_tum
 
 from lieattn import data
 from lieattn.lab.checksummed import unpack
 from lieattn.lab.infill.hiding import hide_some
-from lieattn.lab.infill.settings import TrainSettings, merged
+from lieattn.lab.infill.settings import ENOUGH, PRACTICE, TrainSettings, merged
 from lieattn.lab.infill.sources import parts
-from lieattn.lab.infill.store import BEST, LAST, load_trained
+from lieattn.lab.infill.store import BEST, LAST, TrainFolder, load_trained
+from lieattn.lab.infill.tables import print_errors
 from lieattn.lab.infill.tensors import Stream, stack
+from lieattn.lab.infill.trainer import Trainer
 from lieattn.lab.storage import RunError
 
 
@@ -98,40 +101,80 @@ def test_other_models_train(options: list[str], tum: Path, tmp_path: Path) -> No
 # ---- stopping and going on -----------------------------------------------------------------------
 
 
-def start(tum: Path, folder: Path, *options: Any) -> subprocess.Popen[str]:
-    arguments = [sys.executable, "-m", "lieattn.cli", "train", tum, "--out", folder, *options]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.Popen(
-        [str(x) for x in arguments],
-        env=environment,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+LONGER = ("--steps", 40, "--every", 10, "--dim", 16, "--layers", 1, "--batch", 8)
+STEADY = (*LONGER, "--dropout", 0.1, "--threads", 1)
 
 
-def test_a_killed_run_goes_on_and_ends_with_the_same_bits(tum: Path, tmp_path: Path) -> None:
-    size = ("--dim", 16, "--layers", 1, "--batch", 8, "--dropout", 0.1)
-    options = ("--steps", 100, "--every", 10, *size)
-    killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = start(tum, killed, *options)
-    deadline = time.monotonic() + 60
-    while not (killed / LAST).exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    step = unpack(killed / LAST)[1]["progress"]["step"]
-    assert 10 <= step < 100
-    out, _ = start(tum, killed, *options).communicate()
-    assert f"Going on from step {step}." in out
-    start(tum, whole, *options).communicate()
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that nobody interrupts."""
+    folder = tmp_path_factory.mktemp("whole")
+    walk = write_tum(folder / "walk.tum")
+    assert command("train", walk, *STEADY, "--out", folder / "run")[0] == 0
+    return folder / "run"
+
+
+# Files are moved to their places: settings; at every validation the best model, if it is; the last
+# checkpoint to where the one before it is kept; the new one to its place.
+@pytest.mark.parametrize(
+    ("point", "reached"),
+    [("step 27", [20]), ("replace 6", [10, 20]), ("replace 7", [10, 20])],
+)
+def test_a_killed_run_goes_on_and_ends_with_the_same_bits(
+    point: str, reached: list[int], whole: Path, tmp_path: Path
+) -> None:
+    walk, killed = whole.parent / "walk.tum", tmp_path / "run"
+    script = Path(__file__).with_name("killed.py")
+    arguments = [sys.executable, script, point, "train", walk, "--out", killed, *STEADY]
+    done = subprocess.run([str(x) for x in arguments], capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    code, out, errors = command("train", walk, "--out", killed, *STEADY)
+    assert (code, errors) == (0, "")
+    found = re.search(r"Going on from step (\d+)\.", out)
+    assert (int(found[1]) if found else 0) in reached  # nothing before the last checkpoint is lost
     for name in (LAST, BEST):
         one, about = unpack(killed / name)
         other, expected = unpack(whole / name)
-        assert about == expected
+        assert about == {**expected, "settings": about["settings"]}
         assert one.keys() == other.keys()
         assert all(torch.equal(one[key], other[key]) for key in one)
     assert log(killed) == log(whole)
+    results = [json.loads((x / "result.json").read_text()) for x in (killed, whole)]
+    assert results[0] == results[1]
+
+
+def test_ctrl_c_says_how_to_go_on(
+    tum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "run"
+    step = Trainer.step
+
+    def interrupted(self: Trainer) -> float:
+        if self.progress.step == 6:
+            raise KeyboardInterrupt
+        return step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", interrupted)
+        code, _, errors = command("train", tum, *TINY, "--out", folder)
+    assert code == 130
+    assert errors == "lieattn: stopped. The same command goes on from the last checkpoint.\n"
+    code, out, _ = command("train", tum, *TINY, "--out", folder)
+    assert code == 0
+    assert "Going on from step 4." in out
+
+
+def test_threads_are_those_of_the_run_before(tum: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert command("train", tum, *TINY, "--out", folder, "--threads", 1)[0] == 0
+    settings = json.loads((folder / "settings.json").read_text())
+    assert TrainFolder(folder).threads() == settings["threads"] == 1
+    (folder / "settings.json").write_text(json.dumps({**settings, "threads": 2}))
+    try:
+        assert command("train", tum, *TINY, "--out", folder)[0] == 0
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)
 
 
 def test_other_settings_or_data_are_refused(tum: Path, tmp_path: Path) -> None:
@@ -189,8 +232,10 @@ def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path:
     path = tmp_path / "walk.toml"
     path.write_text('files = ["walk.tum"]\nsteps = 7\nrate = 1\nscale = 2.5\nmodel = "C"\n')
     settings = merged(path, {"files": None, "steps": 9})
-    expected = TrainSettings((str(tum),), steps=9, rate=1, scale=2.5, model="C")
-    assert settings == expected
+    options = {"steps": 9, "rate": 1, "scale": 2.5, "model": "C"}
+    assert settings == TrainSettings((str(tum),), **{**PRACTICE, **options})
+    path.write_text('files = "walk.tum"\ngaps = "runs"\nbends = 0\n')
+    assert merged(path, {}) == TrainSettings((str(tum),), gaps="runs", stride=-1)
 
 
 @pytest.mark.parametrize(
@@ -256,6 +301,26 @@ def test_files_are_split_whole_and_a_trajectory_in_order(tmp_path: Path) -> None
     assert max(map(float, names[1])) + 0.4 < min(map(float, names[2]))
 
 
+def test_windows_are_dense_where_poses_are_few() -> None:
+    dense = TrainSettings(stride=-1, window=32)
+    assert dense.step_of_windows(100) == 1
+    assert dense.step_of_windows(ENOUGH) == 1
+    assert dense.step_of_windows(3 * ENOUGH) == 3
+    assert dense.step_of_windows(1_000_000) == 8
+    assert TrainSettings(window=32).step_of_windows(100) == 8
+    assert TrainSettings(stride=5).step_of_windows(100) == 5
+
+
+def test_gaps_of_any_length_are_hidden() -> None:
+    mask = torch.arange(20) < torch.tensor([20, 9, 3])[:, None].repeat(2000, 1)
+    hidden = hide_some(mask, 0.1, "any", torch.Generator().manual_seed(0))
+    assert not (hidden & ~mask).any()
+    counts = hidden.sum(-1).view(2000, 3)
+    assert [set(x.tolist()) for x in counts.T] == [set(range(1, 11)), {1, 2, 3, 4}, {1}]
+    # Half of the sets one by one, two tokens of twenty; the others evenly in the logarithm.
+    assert (counts[:, 0] >= 4).double().mean().item() == pytest.approx(0.21, abs=0.04)
+
+
 @pytest.mark.parametrize("gaps", ["tokens", "runs", "mixed"])
 def test_hidden_tokens_are_some_of_those_there(gaps: str) -> None:
     mask = torch.arange(20) < torch.tensor([20, 7, 3, 1])[:, None].repeat(50, 1)
@@ -276,3 +341,30 @@ def test_every_window_comes_once_an_epoch() -> None:
     for epoch in seen.split(count):
         assert sorted(epoch.tolist()) == list(range(count))
     assert torch.equal(stream.batch(5)[1], Stream(windows, 8, 0.15, "mixed", 3).batch(5)[1])
+
+
+# ---- what is said at the end ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("errors", "said"),
+    [
+        ((0.5, 2.0), "G beside geodesic: translation 50% smaller, rotation 100% larger."),
+        ((1.0, 1.2), "rotation 20% larger. It is no better than interpolation here"),
+        ((1.004, 1.0), "translation the same, rotation the same. It is no better"),
+    ],
+)
+def test_the_table_says_whether_it_was_worth_it(errors: tuple[float, float], said: str) -> None:
+    def row(*means: float) -> dict[str, Any]:
+        blocks = zip(("translation", "rotation"), means, strict=True)
+        own = {name: {"mean": x, "median": x} for name, x in blocks}
+        return {"blocks": own, "mirrored": 0.0, "tokens": 9}
+
+    rows = {"nearest": row(3, 3), "geodesic": row(1, 1), "G": row(*errors)}
+    coverage = {"G": {"0.9": [0.8, 0.9]}}
+    text = io.StringIO()
+    result = {"group": "SE3", "windows": 3, "rows": rows, "coverage": coverage}
+    print_errors(result, Console(file=text, width=80))
+    told = " ".join(text.getvalue().split())
+    assert said in told
+    assert ("no better" in told) == ("no better" in said)

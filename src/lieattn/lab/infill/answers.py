@@ -78,12 +78,13 @@ def print_filled(trained: Trained, filled: list[Filled], level: float, console: 
 
 
 def _table(group: Group, x: Filled, rows: list[int], console: Console) -> Table:
-    """The widest table that fits: names and rotations are left out of narrow terminals."""
+    """The widest table that fits: names, rotations, positions are left out, in this order."""
     columns, _ = as_numbers(group, x.poses[:1])
     most = 3 if group.n == 3 and group.name.startswith(("Aff", "Sim")) else len(columns)
-    for named, count in ((True, most), (False, most), (False, min(group.n, most))):
+    for named, count in ((True, most), (False, most), (False, min(group.n, most)), (False, 0)):
         table = _make_table(group, x, rows, named, count)
-        if console.measure(table).maximum <= console.width:
+        unlimited = console.options.update(max_width=10_000)
+        if console.measure(table, options=unlimited).maximum <= console.width:
             break
     return table
 
