@@ -53,20 +53,26 @@ def main() -> None:
     dist.all_reduce(total)
 
     if dist.get_rank() == 0:
-        print(f"{tokens} tokens in {dist.get_world_size()} processes: {seconds:.2f} s")
-        print(f"loss {total:.6f}")
+        size = dist.get_world_size()
+        print(
+            f"A set of {tokens:,} tokens on {size} processes, {own.shape[-3]:,} tokens in this one."
+        )
+        print(f"Forward and backward: {seconds:.2f} s, loss {total:.6f}.")
         if tokens <= COMPARED:
-            alone = build()
-            expected = loss_of(alone(poses), target, tokens)
-            expected.backward()
-            own, whole = (
-                torch.cat([p.grad.flatten() for p in x.parameters()]) for x in (model, alone)
-            )
-            apart = (own - whole).norm() / whole.norm()
-            print(
-                f"one process: loss {expected:.6f}, gradients differ by {apart:.0e} of their size"
-            )
+            compare(model, poses, target)
+        else:
+            print(f"Up to {COMPARED:,} tokens the same is done by one process, and compared.")
     dist.destroy_process_group()
+
+
+def compare(model: la.LieTransformer, poses: Tensor, target: Tensor) -> None:
+    """Do the same in this process alone."""
+    alone = build()
+    loss = loss_of(alone(poses), target, poses.shape[-3])
+    loss.backward()
+    shared, whole = (torch.cat([p.grad.flatten() for p in x.parameters()]) for x in (model, alone))
+    apart = (shared - whole).norm() / whole.norm()
+    print(f"One process alone: loss {loss:.6f}; gradients differ by {apart:.0e} of their size.")
 
 
 if __name__ == "__main__":

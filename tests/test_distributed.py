@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,8 +42,11 @@ def test_two_processes_give_the_numbers_of_one() -> None:
 
 def test_the_example_runs() -> None:
     out = torchrun(str(HERE.parent / "examples" / "long_set.py"), "--tokens", "101")
-    assert "101 tokens in 2 processes" in out
-    assert "gradients differ by" in out
+    assert "A set of 101 tokens on 2 processes, 51 tokens in this one." in out
+    found = re.search(r"loss ([\d.]+)\.\n.* loss ([\d.]+); gradients differ by (\S+) of", out)
+    assert found is not None, out
+    assert float(found[1]) == pytest.approx(float(found[2]), rel=1e-5)
+    assert float(found[3]) < 1e-5
 
 
 def test_one_process_is_the_ordinary_call() -> None:

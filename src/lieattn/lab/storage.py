@@ -40,6 +40,12 @@ def writing(path: Path) -> Iterator[None]:
         ) from None
 
 
+def require_folder(path: Path) -> None:
+    """The folder that a file is to be written into is there: said before the work is done."""
+    if not path.absolute().parent.is_dir():
+        raise RunError(f"cannot write {path}: there is no folder {path.absolute().parent}.")
+
+
 def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
     """Put a file in place whole: a reader, or a resumed run, never sees half of it.
 

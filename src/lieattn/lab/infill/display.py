@@ -41,7 +41,7 @@ class Display:
                 TextColumn("{task.fields[note]}", style="dim"),
                 console=console,
             )
-            self.task = self.bar.add_task("", total=steps - done, note="")
+            self.task = self.bar.add_task("", total=steps, completed=done, note="")
 
     def __enter__(self) -> Display:
         if self.bar is not None:

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ..storage import RunError, json_bytes, write_bytes
+from ..storage import RunError, json_bytes, require_folder, write_bytes
 from .evaluation import examine
 from .run import hidden_of_test
 from .sources import Parts, digest, parts, read_sets, windows
@@ -32,6 +32,8 @@ def evaluate(
     Raises:
         RunError: something that the user can mend.
     """
+    if out is not None:
+        require_folder(out)
     models = [load_trained(path) for path in checkpoints]
     _require_comparable(models)
     first = models[0]

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ... import data
 from ..inspection.findings import is_builtin
-from ..storage import RunError
+from ..storage import RunError, require_folder
 from ..training import generator
 from .answers import print_filled, to_dict, write_poses
 from .filling import Filled, Unfillable, fill_set
@@ -53,6 +53,8 @@ def predict(
         require_drawable(plot)
     if save is not None and save.suffix not in (".npz", ".tum"):
         raise RunError(f"--save writes .npz or .tum, got {save.name!r}.")
+    if save is not None:
+        require_folder(save)
     trained = load_trained(asked.checkpoint)
     filled: list[Filled] = []
     problems: list[str] = []
@@ -151,7 +153,7 @@ def to_hide(asked: PredictRequest, x: data.PoseSet, number: int) -> Tensor:
         if not 0 < share < 1:
             raise RunError(f"--hide takes a share such as 10%, got {text!r}.")
         if int(x.mask.sum()) < 3:
-            raise Unfillable(f"{x.name!r} has {int(x.mask.sum())} poses: too few to hide any.")
+            raise Unfillable(f"{x.name!r} has fewer than 3 poses: too few to hide any.")
         own = generator("predict", asked.seed, number)
         return missing | data.hide(x.mask, share, generator=own)[1]
     places = parse_places(text)

@@ -198,7 +198,8 @@ def _announce(
         line("note", note)
     names = ", ".join(Path(x).name for x in settings.files[:3])
     more = f" and {len(settings.files) - 3} more" if len(settings.files) > 3 else ""
-    line("data", f"{names}{more}: windows of {settings.window}, {found.counts}; split {found.how}")
+    line("data", f"{names}{more}, windows of {settings.window}: {found.counts}")
+    line("split", found.how)
     for reason in choice.reasons:
         line("advice", reason)
     count = sum(p.numel() for p in model.parameters())

@@ -81,7 +81,7 @@ def parts(settings: TrainSettings) -> Parts:
         if not part:
             total = sum(len(x) for x in sets)
             raise RunError(
-                f"the {name} part has no window of at least {FEWEST} poses: {total:,} poses in "
+                f"the {name} part has no window of at least {FEWEST} poses: {total:,} in "
                 f"{len(sets)} set{'s' * (len(sets) > 1)} are too few to be split into three parts. "
                 "Give more files or a longer trajectory."
             )

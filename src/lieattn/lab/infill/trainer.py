@@ -64,8 +64,8 @@ class Trainer:
         self.stream = Stream(train, batch, settings.hide, settings.gaps, settings.seed)
         self.checks = examination(valid, settings.hide, settings.gaps, settings.seed, "valid")
         self.progress = Progress()
-        self._measure(train)
-        # A model starts as interpolation, so this is its loss; on data that it has right, any.
+        # A model starts as interpolation, so these are its losses; on data that it has right, any.
+        self.train_baseline = self._measure(train) or 1.0
         self.baseline = self._check()[0] or 1.0
         self.network: nn.Module = self.world.wrap(model)
         self.optimiser = torch.optim.Adam(model.parameters(), lr=settings.rate, fused=True)
@@ -76,13 +76,18 @@ class Trainer:
                 "exp_avg_sq": torch.zeros_like(p),
             }
 
-    def _measure(self, train: Stack) -> None:
+    @torch.no_grad()
+    def _measure(self, train: Stack) -> float:
+        """Set the model's units; its loss on some of the training windows."""
         own = generator("measure", self.settings.seed)
         some = torch.randperm(len(train.mask), generator=own)[:MEASURED]
         rows, hidden = Stream(
             train.rows(some), len(some), self.settings.hide, self.settings.gaps, self.settings.seed
         ).batch(0)
         self.model.measure(rows.poses, hidden, rows.mask)
+        self.model.eval()
+        out = self.model(rows.poses, hidden, rows.mask)
+        return infill_losses(self.model, out, rows.poses, hidden).error[hidden].mean().item()
 
     @property
     def finished(self) -> bool:
@@ -118,7 +123,8 @@ class Trainer:
         self.optimiser.param_groups[0]["lr"] = self.rate(step)
         self.optimiser.step()
         self.progress.step = step + 1
-        return self.world.total(losses.error.detach().sum() / count).item() / self.baseline
+        total = self.world.total(losses.error.detach().sum() / count).item()
+        return total / self.train_baseline
 
     @torch.no_grad()
     def _check(self) -> tuple[float, Tensor, Tensor]:
