@@ -20,6 +20,7 @@ from .tensors import Stack, Stream, examination
 from .world import World
 
 MEASURED = 512  # windows on which the errors of interpolation are measured
+PAIRS = 2**21  # of tokens, at once, in those: long windows are fewer
 CHUNK = 64  # windows at a time where no gradients are needed
 WARM_UP = 0.05  # of the steps
 
@@ -80,7 +81,8 @@ class Trainer:
     def _measure(self, train: Stack) -> float:
         """Set the model's units; its loss on some of the training windows."""
         own = generator("measure", self.settings.seed)
-        some = torch.randperm(len(train.mask), generator=own)[:MEASURED]
+        most = max(min(MEASURED, PAIRS // train.mask.shape[1] ** 2), 8)
+        some = torch.randperm(len(train.mask), generator=own)[:most]
         rows, hidden = Stream(
             train.rows(some), len(some), self.settings.hide, self.settings.gaps, self.settings.seed
         ).batch(0)
