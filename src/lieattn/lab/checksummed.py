@@ -19,7 +19,8 @@ class Damaged(ValueError):
 def pack(tensors: dict[str, Tensor], rest: dict[str, Any]) -> bytes:
     """The contents of a file."""
     text = json.dumps(rest)
-    return save(tensors, {"state": text, "sha256": _digest(tensors, text)})
+    # One entry: safetensors writes several in any order, and equal contents are to be equal bytes.
+    return save(tensors, {"state": f"{_digest(tensors, text)}\n{text}"})
 
 
 def unpack(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -33,9 +34,10 @@ def unpack(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             metadata = file.metadata() or {}
             # Copies: what is read must not change, or end, with the file.
             tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-        if metadata.get("sha256") != _digest(tensors, metadata.get("state", "")):
+        checksum, _, text = metadata.get("state", "").partition("\n")
+        if checksum != _digest(tensors, text):
             raise Damaged("its checksum does not match")
-        rest = json.loads(metadata["state"])
+        rest = json.loads(text)
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise Damaged(str(error)) from None
     if not isinstance(rest, dict):
