@@ -49,14 +49,15 @@ def unsupported(request: Request) -> str | None:
 
 def run(request: Request) -> tuple[Tensor, Tensor]:
     """`out [..., H, Nq, dv]` and `coords [..., H, Nq, C]` of a request that is supported."""
-    batch, values = request.batch, request.values
-    function = native_forward if _watched(request) else forward
+    batch, values, weights = request.batch, request.values, request.weights
+    assert isinstance(weights, Tensor), unsupported(request)
+    function = native_forward if _watched(request, weights) else forward
     out, coords, _ = function(
         request.group.name,
         flat(request.q_poses, batch),
         flat(request.k_poses, batch),
         flat(values.float(), batch),
-        request.weights,
+        weights,
         flat_pairs(request.mask, batch),
         flat_pairs(request.bias, batch),
         request.exclude_self,
@@ -70,17 +71,17 @@ def run(request: Request) -> tuple[Tensor, Tensor]:
     return out, _own(coords, batch, request)
 
 
-def _watched(request: Request) -> bool:
+def _watched(request: Request, weights: Tensor) -> bool:
     """Whether torch has to see the call, as an operator: to differentiate, trace or time it.
 
     Where it has not, what an operator costs is saved, as much as the attention of a small set.
     """
     if torch.compiler.is_compiling() or torch._C._get_tracing_state() is not None:
         return True
-    if torch._C._len_torch_dispatch_stack() > 0 or torch.autograd._profiler_enabled():
+    if torch._C._len_torch_dispatch_stack() > 0 or torch._C._autograd._profiler_enabled():
         return True
-    used = request.q_poses, request.k_poses, request.values, request.weights
-    tensors = (*used, *(x for x in (request.mask, request.bias) if x is not None))
+    given = request.q_poses, request.k_poses, request.values, weights, request.mask, request.bias
+    tensors = [x for x in given if x is not None]
     if any(type(x) is not Tensor and type(x) is not torch.nn.Parameter for x in tensors):
         return True
     return torch.is_grad_enabled() and any(x.requires_grad for x in tensors)
