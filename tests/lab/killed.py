@@ -14,32 +14,32 @@ from typing import Any
 from lieattn.lab.commands import app
 from lieattn.lab.infill.trainer import Trainer
 
-kind, number = sys.argv[1].split()
-calls = 0
+
+def kill_at_step(number: int) -> None:
+    step = Trainer.step
+
+    def killed(self: Trainer) -> float:
+        if self.progress.step >= number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return step(self)
+
+    Trainer.step = killed  # type: ignore[method-assign]
 
 
-def kill_at(count: int) -> None:
-    if count >= int(number):
-        os.kill(os.getpid(), signal.SIGKILL)
+def kill_at_replace(number: int) -> None:
+    replace, calls = os.replace, 0
+
+    def killed(*arguments: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls >= number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        replace(*arguments)
+
+    os.replace = killed
 
 
-step, replace = Trainer.step, os.replace
-
-
-def killed_step(self: Trainer) -> float:
-    kill_at(self.progress.step)
-    return step(self)
-
-
-def killed_replace(*arguments: Any) -> None:
-    global calls
-    calls += 1
-    kill_at(calls)
-    replace(*arguments)
-
-
-if kind == "step":
-    Trainer.step = killed_step  # type: ignore[method-assign]
-else:
-    os.replace = killed_replace
-app(sys.argv[2:])
+if __name__ == "__main__":
+    kind, number = sys.argv[1].split()
+    {"step": kill_at_step, "replace": kill_at_replace}[kind](int(number))
+    app(sys.argv[2:])
