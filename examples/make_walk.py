@@ -8,7 +8,7 @@ with an error of 2 mm and 0.1 degrees. `broken.tum` is another walk, of which `t
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 
 import torch
@@ -73,7 +73,10 @@ def write(path: Path, g: Tensor, gaps: tuple[tuple[int, int], ...] = ()) -> None
 
 
 def main() -> None:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+    arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    arguments.add_argument("folder", nargs="?", type=Path, default=Path("."))
+    folder = arguments.parse_args().folder
+    folder.mkdir(parents=True, exist_ok=True)
     write(folder / "walk.tum", walk(2000, seed=1))
     other = walk(400, seed=2)
     write(folder / "broken.tum", other, GAPS)

@@ -4,6 +4,7 @@ Run by torchrun; the first process prints what differs, as JSON.
 """
 
 import json
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -162,9 +163,11 @@ def main() -> None:
         "model, updates": compare_model(pose_updates=True),
         "model, one token": compare_model(tokens=1, exclude_self=False),
     }
-    if dist.get_rank() == 0:
-        print(json.dumps(found))
+    rank, processes = dist.get_rank(), weakref.ref(dist.group.WORLD)
     dist.destroy_process_group()
+    assert processes() is None, "the process group outlives its end"
+    if rank == 0:
+        print(json.dumps(found))
 
 
 if __name__ == "__main__":

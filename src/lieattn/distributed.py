@@ -13,6 +13,11 @@ from typing import Any, cast
 
 import torch
 import torch.distributed as dist
+
+# Before there is a process group: its functions take that of the time of import for a default, and
+# torch imports it at the first call of a custom operator. The group would outlive
+# `destroy_process_group`, and its threads now and then abort a process that exits.
+import torch.distributed.nn
 from torch import Tensor
 
 from . import _model_inputs as inputs

@@ -191,7 +191,7 @@ def skipped(found: dict[str, Any]) -> list[str]:
     places: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for cell in found["cells"]:
         for row in rows(found, cell):
-            for why in set(row.missing.values()):
+            for why in dict.fromkeys(row.missing.values()):
                 places.setdefault((row.label, why), []).append(cell)
     return [f"{label}, {_where(found, cells)}: {why}." for (label, why), cells in places.items()]
 

@@ -12,6 +12,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from ... import distributed  # noqa: F401  (before a process group: why is said there)
+
 MOST_THREADS = 4  # batches are small: more would wait for each other
 
 
