@@ -157,11 +157,36 @@ def _sample(sets: Iterable[PoseSet], least: int, most: int, count: int) -> list[
 
 
 def _by_file(sets: list[PoseSet]) -> tuple[list[PoseSet], list[str]]:
-    parts = data.split(sets, (0.7, 0.15, 0.15))
-    names = [
-        name for name, part in zip(("train", "valid", "test"), parts, strict=True) for _ in part
+    """Sets and the part of each; those of one file, and those that are alike, are in one part."""
+    families = _families(sets)
+    named = [replace(x, name=str(i), source=families[i]) for i, x in enumerate(sets)]
+    parts = data.split(named, (0.7, 0.15, 0.15))
+    found = [
+        (sets[int(x.name)], name)
+        for name, part in zip(("train", "valid", "test"), parts, strict=True)
+        for x in part
     ]
-    return [x for part in parts for x in part], names
+    return [x for x, _ in found], [name for _, name in found]
+
+
+def _families(sets: list[PoseSet]) -> list[str]:
+    """A name for each set, the same for those that share more than half of their steps.
+
+    Faces that differ by a mouth, a part and its mirror image: files of other names, drawn from one.
+    Steps are relative poses from one token to the next, to two digits; the smaller set counts.
+    """
+    steps = [_steps_of(x) for x in sets]
+    names = [x.source for x in sets]
+    for i, mine in enumerate(steps):
+        for j in range(i):
+            if len(mine & steps[j]) > min(len(mine), len(steps[j])) / 2:
+                names = [names[j] if name == names[i] else name for name in names]
+    return names
+
+
+def _steps_of(x: PoseSet) -> set[tuple[float, ...]]:
+    found = x.group.relative(x.poses[:-1], x.poses[1:]).flatten(1)
+    return {tuple(row) for row in (100 * found).round().tolist()}
 
 
 def _rounded(x: PoseSet, linear: int, translation: int) -> PoseSet:

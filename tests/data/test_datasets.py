@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from itertools import combinations, product
+
 import pytest
 import torch
 
@@ -43,6 +45,22 @@ def test_stretches_of_the_drive_are_apart() -> None:
     park = data.dataset("victoria_park")
     ends = [park.train[0].poses[-1], park.valid[0].poses[0]]
     assert (la.SE2.translation(ends[0]) - la.SE2.translation(ends[1])).norm() > 20  # metres
+
+
+@pytest.mark.parametrize("name", ["emoji", "bricks"])
+def test_no_set_has_a_near_copy_in_another_part(name: str) -> None:
+    """Faces that differ by a mouth share most of their layers, whatever their files are called."""
+    found = data.dataset(name)
+    parts = [[steps(x) for x in part] for part in (found.train, found.valid, found.test)]
+    for first, second in combinations(parts, 2):
+        for a, b in product(first, second):
+            assert len(a & b) <= min(len(a), len(b)) / 2
+
+
+def steps(x: data.PoseSet) -> set[tuple[float, ...]]:
+    """Relative poses from one token to the next, to two digits."""
+    rows = x.group.relative(x.poses[:-1], x.poses[1:]).flatten(1)
+    return {tuple(row) for row in (100 * rows).round().tolist()}
 
 
 def test_it_is_said_whose_they_are(found: data.Dataset) -> None:

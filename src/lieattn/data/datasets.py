@@ -64,7 +64,7 @@ def dataset(name: str) -> Dataset:
 
     >>> emoji = dataset("emoji")
     >>> emoji.group, len(emoji.train), len(emoji.test)
-    (lieattn.Aff2, 215, 43)
+    (lieattn.Aff2, 208, 45)
     >>> emoji.train[0]
     PoseSet('...': ... poses of Aff(2))
     """
