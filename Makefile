@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 KERNEL := $(wildcard native/*.h) native/avx512.cpp native/avx2.cpp native/baseline.cpp
 
-.PHONY: test sanitize reproduce reproduce-full verify setup lint types bench bench-ops peers format clean
+.PHONY: test sanitize reproduce reproduce-full realdata verify setup lint types bench bench-ops peers format clean
 
 test: setup lint types
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -16,6 +16,10 @@ reproduce: verify
 # All of the paper's runs, and those it left out: about an hour on two cores.
 reproduce-full: setup
 	$(BIN)/lieattn reproduce --full --group all --protocol all
+
+# Models and simple rivals on real poses of the six groups: about 45 minutes on two cores.
+realdata: peers
+	$(BIN)/lieattn realdata
 
 verify: setup
 	$(BIN)/lieattn verify

@@ -1,65 +1,26 @@
-"""Tables and figures of real data: errors of models and rivals, group by group."""
+"""Tables of real data: errors of models and rivals, group by group, and what to make of them."""
 
 from __future__ import annotations
 
-from functools import partial
 from statistics import mean, stdev
 from typing import Any
 
-import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as Screen
 
 from ...data import DATASETS
 from ...groups import get_group
+from ..infill.display import clock
 from ..infill.evaluation import RIVALS
 from ..infill.tables import number
-from ..report.document import Figure, Section, Table
-from ..report.style import COLOURS, INK, canvas, style, to_svg
+from ..report.document import Section, Table
+from .figures import by_block, overview
 from .plan import GROUPS, MODELS
+from .results import METHODS, groups_of, rows_of, verdict
+from .text import HOW, WHY
 
-METHODS = [*RIVALS, *MODELS]
-_COLOURS = {
-    **COLOURS,
-    "G polar": "#56B4E9",
-    "IPA": "#CC79A7",
-    "nearest": "#b8c0cc",
-    "geodesic": "#808890",
-}
-HOW = (
-    "Of every test window 15% of the poses are hidden, in half of them one by one and in half in a "
-    "row, and found from the others. Errors are means over hidden poses, mean ± sample deviation "
-    "over seeds, which change the parameters at the start, the order of training and what is "
-    "hidden. Positions are in the unit of the data, rotations in degrees, scale and shear are "
-    "logarithms. **Over geodesic** is the error divided by that of geodesic interpolation on the "
-    "same poses, a mean over blocks: below 1 a model has learned something that two neighbours do "
-    "not tell. **Mirrored** counts answers of the wrong handedness."
-)
-
-
-def rows_of(found: dict[str, Any], group: str) -> dict[str, list[dict[str, Any]]]:
-    """Results of every method on a group, one a seed; rivals are taken once a seed."""
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for run in found["runs"]:
-        if run["group"] != group:
-            continue
-        table = run["result"]["rows"]
-        rows.setdefault(run["model"], []).append({**table[run["settings"]["model"]], "all": table})
-        if run["model"] == "G":
-            for rival in RIVALS:
-                rows.setdefault(rival, []).append({**table[rival], "all": table})
-    return {name: rows[name] for name in METHODS if name in rows}
-
-
-def over_geodesic(row: dict[str, Any]) -> float:
-    """Error over that of interpolation, a mean over the blocks in which that errs."""
-    ratios = [
-        own["mean"] / row["all"]["geodesic"]["blocks"][block]["mean"]
-        for block, own in row["blocks"].items()
-        if row["all"]["geodesic"]["blocks"][block]["mean"] > 0
-    ]
-    return mean(ratios) if ratios else 1.0
+UNITS = {"rotation": "rotation, deg", "scale": "log scale", "shear": "log shear"}
 
 
 def spread(values: list[float]) -> str:
@@ -69,98 +30,165 @@ def spread(values: list[float]) -> str:
     ('2 ± 1', '1')
     """
     middle = number(mean(values))
-    return f"{middle} ± {number(stdev(values))}" if len(values) > 1 else middle
+    return f"{middle} ± {float(f'{stdev(values):.2g}'):g}" if len(values) > 1 else middle
 
 
 def build(found: dict[str, Any]) -> Section:
     """The report."""
-    groups = [g for g in GROUPS if any(run["group"] == g for run in found["runs"])]
-    settings = found["runs"][0]["settings"]
-    seeds = len({run["seed"] for run in found["runs"]})
-    said = (
-        f"{seeds} seed{'s' * (seeds > 1)}, {settings['steps']:,} steps of {settings['batch']} "
-        f"windows, width {settings['dim']}, {settings['layers']} layers. Models: "
-        + "; ".join(f"**{name}**, {text}" for name, text in MODELS.items())
-        + ". Rivals: "
-        + "; ".join(f"**{name}**, {text}" for name, text in RIVALS.items())
-        + "."
+    groups = groups_of(found)
+    glance = Section(
+        "At a glance", [glance_table(found), overview(found), _verdicts(found), by_block(found)]
     )
-    parts: list[Any] = [said, Section("At a glance", [_glance(found, groups), HOW, figure(found)])]
-    for group in groups:
-        data = DATASETS[GROUPS[group]]
-        title = f"{get_group(group)}: {data.title}"
-        parts.append(Section(title, [_table(found, group)]))
+    parts: list[Any] = [_made(found), glance]
+    if any(group.startswith("Aff") for group in groups):
+        parts.append(Section("What the polar chart gains", [charts_table(found), CHARTS]))
+    parts.append(Section("How it was measured", [HOW, _methods(found)]))
+    parts += [_of_group(found, group) for group in groups]
     return Section("Real poses: gaps filled", parts)
 
 
-def _glance(found: dict[str, Any], groups: list[str]) -> Table:
-    shown = [m for m in METHODS if any(m in rows_of(found, g) for g in groups) and m != "geodesic"]
+CHARTS = (
+    "**Pairs used** is the share of the pairs of test windows that attention sees: the principal "
+    "chart masks pairs without a logarithm, or too close to its cut. **Gain** is how much smaller "
+    "the error of the polar chart is, over that of geodesic interpolation, on the same hidden "
+    "poses; negative where it is larger. On SO(n) and SE(n) both charts are one, so there is no G "
+    "polar to train: it is G."
+)
+
+
+def _made(found: dict[str, Any]) -> str:
+    settings = found["runs"][0]["settings"]
+    seeds = len({run["seed"] for run in found["runs"]})
+    steps = sorted({run["settings"]["steps"] for run in found["runs"]})
+    told = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+    versions = ", ".join(f"{name} {version}" for name, version in found["made_with"].items())
+    return (
+        f"Poses of real sets are hidden and found again, for each of the paper's groups. "
+        f"{seeds} seed{'s' * (seeds > 1)}; {told} steps of {settings['batch']} windows; "
+        f"{settings['layers']} layers of width {settings['dim']} and {settings['heads']} heads. "
+        f"Made by `{found['command']}` in {clock(found['seconds'])} on {found['jobs']} "
+        f"process{'es' * (found['jobs'] > 1)}, with {versions}."
+    )
+
+
+def glance_table(found: dict[str, Any]) -> Table:
+    """Errors over those of interpolation, the least of a group in bold."""
+    groups = groups_of(found)
+    shown = [name for name in METHODS if any(name in rows_of(found, group) for group in groups)]
     rows = []
     for group in groups:
         own = rows_of(found, group)
-        cells = [spread([over_geodesic(x) for x in own[m]]) if m in own else "" for m in shown]
+        means = {name: mean(x.over for x in own[name]) for name in own}
+        cells = []
+        for name in shown:
+            if name in own:
+                text = "1" if name == "geodesic" else spread([x.over for x in own[name]])
+                cells.append(f"**{text}**" if means[name] == min(means.values()) else text)
+            else:
+                cells.append("= G" if name == "G polar" else "")
         rows.append([str(get_group(group)), GROUPS[group], *cells])
-    return Table(["over geodesic", "data", *shown], rows)
+    return Table(["error over geodesic", "data", *shown], rows)
 
 
-def _table(found: dict[str, Any], group: str) -> Table:
-    blocks = [block.name for block in get_group(group).blocks]
-    units = {"rotation": "rotation, deg"}
-    rows = []
-    mirrored = group.startswith("Aff")
-    for method, own in rows_of(found, group).items():
-        cells = [spread([x["blocks"][block]["mean"] for x in own]) for block in blocks]
-        cells.append(spread([over_geodesic(x) for x in own]))
-        if mirrored:
-            cells.append(f"{100 * mean(x['mirrored'] for x in own):.1f}%")
-        rows.append([method, *cells])
-    head = ["", *(units.get(b, b) for b in blocks), "over geodesic"]
-    return Table(head + (["mirrored"] if mirrored else []), rows)
-
-
-def figure(found: dict[str, Any]) -> Figure:
-    """All groups and methods in one picture."""
-    caption = (
-        "Error of hidden poses over that of geodesic interpolation, test part, log scale. Dots "
-        "are seeds, bars their mean; below the line a model is better than interpolation."
+def front_note(found: dict[str, Any]) -> str:
+    """What the table of the front page means, and where G is not ahead."""
+    behind = [str(get_group(g)) for g in groups_of(found) if not verdict(found, g).ahead]
+    told = "on all six groups" if not behind else f"on all groups but {' and '.join(behind)}"
+    seeds = len({run["seed"] for run in found["runs"]})
+    return (
+        "Mean error of hidden test poses over that of geodesic interpolation, a mean over blocks, "
+        f"± over {seeds} seeds; less is better. G or G polar is ahead of vector tokens (A) and of "
+        f"both simple rivals {told}."
     )
-    return Figure("realdata", caption, partial(_draw, found))
 
 
-def _draw(found: dict[str, Any]) -> bytes:
-    groups = [g for g in GROUPS if any(run["group"] == g for run in found["runs"])]
-    with style():
-        picture = canvas(2.6 * len(groups) + 2, 5.2)
-        axes = picture.subplots(1, len(groups), sharey=True, squeeze=False)[0]
-        for axis, group in zip(axes, groups, strict=True):
-            own = {m: x for m, x in rows_of(found, group).items() if m != "geodesic"}
-            for x, (method, rows) in enumerate(own.items()):
-                values = np.array([over_geodesic(row) for row in rows])
-                colour = _COLOURS[method]
-                axis.plot([x - 0.3, x + 0.3], [values.mean()] * 2, color=colour, lw=4)
-                offsets = np.linspace(-0.12, 0.12, len(values)) if len(values) > 1 else [0.0]
-                axis.plot(x + np.array(offsets), values, "o", color=colour, ms=7, mec="white")
-            axis.axhline(1, color=INK, lw=1.2)
-            axis.set_yscale("log")
-            axis.set_title(str(get_group(group)))
-            axis.set_xticks(range(len(own)), list(own), rotation=60, ha="right", fontsize=12)
-            axis.set_xlim(-0.6, len(own) - 0.4)
-            axis.grid(axis="y", which="both", color="#eceef1")
-            axis.set_axisbelow(True)
-        axes[0].set_ylabel("error over geodesic")
-        return to_svg(picture)
+def _verdicts(found: dict[str, Any]) -> str:
+    """A line a group: whether G is ahead of vector tokens and simple rivals, and if not, why."""
+    lines = []
+    for group in groups_of(found):
+        x = verdict(found, group)
+        seeds = f"with {x.seeds} of {x.of} seeds" if x.of > 1 else "with one seed"
+        told = f"**{get_group(group)}**: {x.ours} {number(x.best)}, {x.rival} {number(x.least)}"
+        if x.ahead:
+            lines.append(f"- {told}: ahead of A and of both simple rivals, {seeds}.")
+        else:
+            why = f" {WHY[group]}" if group in WHY else ""
+            lines.append(f"- {told}: **not ahead**; {seeds} it is.{why}")
+    return "\n".join(lines)
+
+
+def charts_table(found: dict[str, Any]) -> Table:
+    """Principal against polar, where they differ."""
+    rows = []
+    for group in (g for g in groups_of(found) if g.startswith("Aff")):
+        own, used = rows_of(found, group), found["pairs"][group]
+        errors = {name: [x.over for x in own[name]] for name in ("G", "G polar")}
+        gains = [100 * (1 - b / a) for a, b in zip(errors["G"], errors["G polar"], strict=True)]
+        rows.append(
+            [
+                str(get_group(group)),
+                *(f"{100 * used[chart]:.3g}%" for chart in ("principal", "polar")),
+                *(spread(errors[name]) for name in ("G", "G polar")),
+                f"{spread(gains)}%",
+            ]
+        )
+    head = ["", "pairs used, principal", "polar", "error over geodesic, principal", "polar", "gain"]
+    return Table(head, rows)
+
+
+def _methods(found: dict[str, Any]) -> str:
+    trained = {run["model"] for run in found["runs"]}
+    lines = [f"- **{name}**: {text}." for name, text in RIVALS.items()]
+    for name, text in MODELS.items():
+        if name in trained:
+            sizes = sorted({r["parameters"] for r in found["runs"] if r["model"] == name})
+            count = f"{sizes[0]:,}" if len(sizes) == 1 else f"{sizes[0]:,} to {sizes[-1]:,}"
+            lines.append(f"- **{name}**: {text}; {count} parameters.")
+    if "SE3" in groups_of(found) and "IPA" not in trained:
+        lines.append("- IPA is left out: `pip install 'lieattn[bench]'` brings it.")
+    return "\n".join(lines)
+
+
+def _of_group(found: dict[str, Any], group: str) -> Section:
+    runs = [run for run in found["runs"] if run["group"] == group]
+    settings, result = runs[0]["settings"], runs[0]["result"]
+    tokens = result["rows"]["geodesic"]["tokens"]
+    said = (
+        f"Windows of {settings['window']}; with each seed {tokens:,} hidden poses of "
+        f"{result['windows']:,} test windows. {settings['steps']:,} steps. Mean over hidden poses, "
+        "± over seeds, and the median in brackets."
+    )
+    title = f"{get_group(group)}: {DATASETS[GROUPS[group]].title}"
+    return Section(title, [said, group_table(found, group)])
+
+
+def group_table(found: dict[str, Any], group: str) -> Table:
+    """Errors of all methods, block by block."""
+    blocks = [block.name for block in get_group(group).blocks]
+    affine = group.startswith("Aff")
+    rows = []
+    for method, own in rows_of(found, group).items():
+        cells = [
+            f"{spread([x.means[b] for x in own])} ({number(mean(x.medians[b] for x in own))})"
+            for b in blocks
+        ]
+        cells.append(spread([x.over for x in own]))
+        cells.append(spread([x.over_median for x in own]))
+        if affine:
+            cells.append(f"{100 * mean(x.mirrored for x in own):.1f}%")
+        rows.append([method, *cells])
+    head = ["", *(UNITS.get(b, b) for b in blocks), "over geodesic", "of medians"]
+    return Table(head + (["mirrored"] if affine else []), rows)
 
 
 def print_tables(found: dict[str, Any], console: Console) -> None:
-    """The tables of the report in a terminal."""
-    for group in GROUPS:
-        if not any(run["group"] == group for run in found["runs"]):
-            continue
-        cells = _table(found, group)
-        title = f"\n{get_group(group)}: {DATASETS[GROUPS[group]].title}"
-        screen = Screen(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-        for i, name in enumerate(cells.header):
-            screen.add_column(name, justify="right" if i else "left")
-        for row in cells.rows:
-            screen.add_row(*row)
-        console.print(screen)
+    """The first table of the report in a terminal."""
+    cells = glance_table(found)
+    title = "\nError of hidden poses over that of geodesic interpolation"
+    screen = Screen(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for i, name in enumerate(["", *cells.header[2:]]):
+        screen.add_column(name, justify="right" if i else "left")
+    for row in cells.rows:
+        bold = [f"[bold]{x.strip('*')}[/bold]" if x.startswith("**") else x for x in row]
+        screen.add_row(bold[0], *bold[2:])
+    console.print(screen)

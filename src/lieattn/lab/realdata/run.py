@@ -3,39 +3,47 @@
 from __future__ import annotations
 
 import multiprocessing
+import platform
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
+import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from ... import __version__
 from ..infill.display import clock
-from ..infill.store import RESULT, TrainFolder
+from ..infill.run import train
+from ..infill.sources import parts
+from ..infill.store import RESULT, TrainFolder, load_trained
+from ..infill.world import World
 from ..report import write_pages
-from ..storage import RunError, json_bytes, read_json, write_bytes, writing
+from ..storage import TIMING, RunError, json_bytes, read_json, read_note, write_bytes, writing
 from ..workers import exclusive
+from .pairs import pairs_used
 from .plan import Run
 from .report import build, print_tables
 
 RESULTS, LOCK = "results.json", ".lock"
-LINES = 10  # of news, where there is no terminal
+LINES = 20  # of news, where there is no terminal
 
 
 def run_one(run: Run, again: bool) -> None:
     """Train and test one model, in a process of its own."""
-    import torch
-
-    from ..infill.run import train
-    from ..infill.world import World
-
     torch.set_num_threads(1)
     train(run.settings, run.folder, Console(quiet=True), World(), again=again)
 
 
-def realdata(runs: list[Run], out: Path, console: Console, *, jobs: int, again: bool) -> None:
-    """Do what is not yet done, write results and report, print the tables.
+def realdata(
+    runs: list[Run], out: Path, console: Console, *, jobs: int, again: bool, command: str
+) -> None:
+    """Do what is not yet done, write results and report, print the table.
 
     Raises:
         RunError: something that the user can mend. What was computed is on disk.
@@ -43,37 +51,92 @@ def realdata(runs: list[Run], out: Path, console: Console, *, jobs: int, again: 
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     with exclusive(out / LOCK, wait_for_it=False):
+        _claim(runs, again)
         if again:
-            for run in runs:
-                (run.folder / RESULT).unlink(missing_ok=True)
+            (out / TIMING).unlink(missing_ok=True)
         missing = [run for run in runs if not (run.folder / RESULT).exists()]
         console.print(f"{len(missing)} of {len(runs)} runs to do.", highlight=False)
-        _run_all(missing, console, jobs, again)
-        found = {
-            "format": 1,
-            "runs": [
-                {
-                    "group": run.group,
-                    "model": run.model,
-                    "seed": run.seed,
-                    "settings": run.settings.to_dict(),
-                    "result": read_json(run.folder / RESULT),
-                }
-                for run in runs
-            ],
-        }
+        with _timed(out / TIMING, jobs, bool(missing)):
+            _run_all(missing, console, jobs)
+        found = _gather(runs, out, command)
         write_bytes(out / RESULTS, json_bytes(found, indent=None))
-        paths = write_pages(build(found), out)
+        pages = write_pages(build(found), out)
     print_tables(found, console)
-    for name, path in paths.items():
+    for name, path in pages.items():
         line = f"{name + ':':<10} {path}"
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
-def _run_all(runs: list[Run], console: Console, jobs: int, again: bool) -> None:
+def _claim(runs: list[Run], again: bool) -> None:
+    """Make sure that folders hold these runs or none: finished ones are not looked at again."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as runs have
+    try:
+        digests = {run.settings.files: "" for run in runs}
+        for run in runs:
+            files = run.settings.files
+            digests[files] = digests[files] or parts(run.settings).digest
+            TrainFolder(run.folder).claim(run.settings, digests[files], 1, again)
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def _timed(path: Path, jobs: int, counts: bool) -> Iterator[None]:
+    """Note how long a session took, however it ends."""
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        if counts:
+            earlier = read_note(path) or []
+            session = {"seconds": round(time.monotonic() - started, 1), "jobs": jobs}
+            write_bytes(path, json_bytes([*earlier, session]))
+
+
+def _gather(runs: list[Run], out: Path, command: str) -> dict[str, Any]:
+    """Everything that the report is made of."""
+    sessions = read_note(out / TIMING) or []
+    firsts = {run.group: run for run in reversed(runs)}
+    return {
+        "format": 1,
+        "command": command,
+        "seconds": sum(x["seconds"] for x in sessions),
+        "jobs": max((x["jobs"] for x in sessions), default=1),
+        "made_with": _versions({run.model for run in runs}),
+        "pairs": {group: pairs_used(run.settings) for group, run in firsts.items()},
+        "runs": [
+            {
+                "group": run.group,
+                "model": run.model,
+                "seed": run.seed,
+                "settings": run.settings.to_dict(),
+                "parameters": _size(run.folder),
+                "result": read_json(run.folder / RESULT),
+            }
+            for run in sorted(runs, key=lambda run: str(run.folder))
+        ],
+    }
+
+
+def _size(folder: Path) -> int:
+    return sum(p.numel() for p in load_trained(folder).model.parameters())
+
+
+def _versions(models: set[str]) -> dict[str, str]:
+    found = {"lieattn": __version__, "torch": torch.__version__.split("+")[0]}
+    if "IPA" in models:
+        name = "invariant-point-attention"
+        found[name] = metadata.version(name)
+    return found | {"python": platform.python_version()}
+
+
+def _run_all(runs: list[Run], console: Console, jobs: int) -> None:
+    if not runs:
+        return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, max(len(runs), 1)), context) as pool:
-        futures = [pool.submit(run_one, run, again) for run in runs]
+    with ProcessPoolExecutor(min(jobs, len(runs)), context) as pool:
+        futures = [pool.submit(run_one, run, False) for run in runs]
         try:
             _follow(runs, futures, console)
             for future in futures:
@@ -84,15 +147,18 @@ def _run_all(runs: list[Run], console: Console, jobs: int, again: bool) -> None:
                 "again, without --again, to go on from where it was."
             ) from None
         finally:
+            for future in futures:
+                future.cancel()
             for process in list((pool._processes or {}).values()):
                 process.terminate()
 
 
 def _follow(runs: list[Run], futures: list[Future[None]], console: Console) -> None:
-    """Show how many steps are done until all runs are, or one has failed."""
-    total = sum(run.settings.steps for run in runs)
+    """Show how much is done until all runs are, or one has failed."""
+    total = sum(run.settings.steps * run.cost for run in runs)
+    first = _done(runs)  # by an earlier session
     columns = (
-        TextColumn("training"),
+        TextColumn("{task.fields[note]}"),
         BarColumn(bar_width=24),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
@@ -101,26 +167,30 @@ def _follow(runs: list[Run], futures: list[Future[None]], console: Console) -> N
     )
     started, told = time.monotonic(), 0
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=total)
+        task = bar.add_task("", total=total, completed=first, note="")
         while True:
             done, waiting = wait(futures, timeout=1.0)
-            steps = sum(_steps(run) for run in runs)
-            bar.update(task, completed=steps)
+            work = _done(runs)
             finished = sum(future.done() for future in futures)
+            note = f"{finished} of {len(runs)} runs"
+            bar.update(task, completed=work, note=note)
             if not console.is_terminal and finished - told >= max(len(runs) / LINES, 1):
                 told = finished
                 seconds = time.monotonic() - started
-                left = clock(seconds / max(steps, 1) * (total - steps))
-                text = f"{finished} of {len(runs)} runs, {clock(seconds)}, {left} left"
-                console.print(text, highlight=False)
+                left = clock(seconds / max(work - first, 1) * (total - work))
+                console.print(f"{note}, {clock(seconds)}, {left} left", highlight=False)
             if not waiting or any(future.exception() for future in done):
                 return
 
 
+def _done(runs: list[Run]) -> float:
+    """Milliseconds of one core, about, that went into the runs."""
+    return sum(_steps(run) * run.cost for run in runs)
+
+
 def _steps(run: Run) -> int:
-    folder = TrainFolder(run.folder)
     try:
-        lines = folder.log()
+        lines = TrainFolder(run.folder).log()
     except OSError:
         return 0
     return int(lines[-1]["step"]) if lines else 0

@@ -1,0 +1,95 @@
+"""What the numbers of `lieattn realdata` say: errors over those of interpolation, who is ahead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+from ..infill.evaluation import RIVALS
+from .plan import GROUPS, MODELS
+
+METHODS = [*RIVALS, *MODELS]
+OURS = ("G", "G polar")
+THEIRS = (*RIVALS, "A")  # that ours are to be better than
+
+
+@dataclass(frozen=True)
+class Row:
+    """A method on one group with one seed; errors by block, in the unit of the file and degrees."""
+
+    method: str
+    seed: int
+    means: dict[str, float]
+    medians: dict[str, float]
+    mirrored: float
+    over: float  # mean errors over those of interpolation, a mean over blocks
+    over_median: float  # the same of medians
+
+
+def rows_of(found: dict[str, Any], group: str) -> dict[str, list[Row]]:
+    """Of every method on a group, a row a seed. Rivals are the same beside every model."""
+    rows: dict[str, dict[int, Row]] = {}
+    for run in found["runs"]:
+        if run["group"] == group:
+            table, seed = run["result"]["rows"], run["seed"]
+            own = {run["model"]: table[run["settings"]["model"]]}
+            for name, numbers in {**{rival: table[rival] for rival in RIVALS}, **own}.items():
+                rows.setdefault(name, {})[seed] = _row(name, seed, numbers, table["geodesic"])
+    return {name: [rows[name][s] for s in sorted(rows[name])] for name in METHODS if name in rows}
+
+
+def _row(method: str, seed: int, own: dict[str, Any], plain: dict[str, Any]) -> Row:
+    means, medians = ({b: x[key] for b, x in own["blocks"].items()} for key in ("mean", "median"))
+    over, over_median = (_over(own, plain, key) for key in ("mean", "median"))
+    return Row(method, seed, means, medians, own["mirrored"], over, over_median)
+
+
+def _over(own: dict[str, Any], plain: dict[str, Any], key: str) -> float:
+    """A mean over the blocks in which interpolation errs."""
+    ratios = [
+        x[key] / plain["blocks"][block][key]
+        for block, x in own["blocks"].items()
+        if plain["blocks"][block][key] > 0
+    ]
+    return mean(ratios) if ratios else 1.0
+
+
+def groups_of(found: dict[str, Any]) -> list[str]:
+    """Groups that were run, in the order of the paper."""
+    return [group for group in GROUPS if any(run["group"] == group for run in found["runs"])]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether model G, in its better chart, is ahead of vector tokens and of simple rivals.
+
+    Attributes:
+        ours, best: the better of G and G polar, and its error.
+        rival, least: the best of those it is compared with, and its error.
+        seeds: with how many seeds ours is ahead of every one of them, on the same hidden poses.
+    """
+
+    ours: str
+    best: float
+    rival: str
+    least: float
+    seeds: int
+    of: int
+
+    @property
+    def ahead(self) -> bool:
+        return self.best < self.least
+
+
+def verdict(found: dict[str, Any], group: str) -> Verdict:
+    """By mean errors over those of interpolation, means over seeds."""
+    rows = rows_of(found, group)
+    means = {name: mean(x.over for x in own) for name, own in rows.items()}
+    ours = min((name for name in OURS if name in rows), key=means.__getitem__)
+    rival = min((name for name in THEIRS if name in rows), key=means.__getitem__)
+    won = [
+        all(x.over < rows[name][i].over for name in THEIRS if name in rows)
+        for i, x in enumerate(rows[ours])
+    ]
+    return Verdict(ours, means[ours], rival, means[rival], sum(won), len(won))

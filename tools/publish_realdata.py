@@ -1,0 +1,76 @@
+"""Put the results of `lieattn realdata` into the docs.
+
+    python tools/publish_realdata.py runs/realdata
+
+Writes docs/real-data/ (results.json, README.md and its figures) and the table of the front page.
+Without a folder the pages are written anew from the results that are there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from lieattn.lab.realdata.plan import RECIPES
+from lieattn.lab.realdata.report import build, front_note, glance_table
+from lieattn.lab.realdata.run import RESULTS
+from lieattn.lab.report import markdown
+from lieattn.lab.report.document import Section
+
+ROOT = Path(__file__).parents[1]
+MARKS = ("<!-- realdata -->", "<!-- end of realdata -->")
+NOTE = (
+    f"The numbers are in [{RESULTS}]({RESULTS}); `python tools/publish_realdata.py runs/realdata` "
+    "makes this page. The data: [data.md](../data.md); training on poses of your own: "
+    "[training.md](../training.md)."
+)
+
+
+def publish(folder: Path | None, root: Path = ROOT) -> None:
+    docs = root / "docs" / "real-data"
+    docs.mkdir(parents=True, exist_ok=True)
+    if folder is not None:
+        require_whole(json.loads((folder / RESULTS).read_text(encoding="utf-8")), folder)
+        shutil.copyfile(folder / RESULTS, docs / RESULTS)
+    found = json.loads((docs / RESULTS).read_text(encoding="utf-8"))
+    figures = docs / markdown.FIGURES
+    shutil.rmtree(figures, ignore_errors=True)
+    figures.mkdir()
+    for figure in build(found).figures():
+        (figures / f"{figure.name}.svg").write_bytes(figure.svg)
+    (docs / "README.md").write_text(page(found), encoding="utf-8")
+    front = root / "README.md"
+    front.write_text(with_table(front.read_text(encoding="utf-8"), found), encoding="utf-8")
+
+
+def require_whole(found: dict[str, Any], folder: Path) -> None:
+    """All groups, models and three seeds, as many steps as is planned."""
+    there = {(r["group"], r["model"], r["seed"], r["settings"]["steps"]) for r in found["runs"]}
+    wanted = {
+        (group, model, seed, recipe.steps)
+        for group, recipe in RECIPES.items()
+        for model in recipe.costs
+        for seed in range(3)
+    }
+    if there != wanted:
+        sys.exit(f"{folder} does not hold the whole table: {len(there & wanted)} of {len(wanted)}.")
+
+
+def page(found: dict[str, Any]) -> str:
+    """docs/real-data/README.md."""
+    whole = build(found)
+    return markdown.render(Section(whole.title, [whole.parts[0], NOTE, *whole.parts[1:]]))
+
+
+def with_table(front: str, found: dict[str, Any]) -> str:
+    """The front page with its table between the marks."""
+    start, end = front.index(MARKS[0]) + len(MARKS[0]), front.index(MARKS[1])
+    table = f"{markdown.table(glance_table(found))}\n\n{front_note(found)}"
+    return f"{front[:start]}\n{table}\n{front[end:]}"
+
+
+if __name__ == "__main__":
+    publish(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
