@@ -201,6 +201,11 @@ def _steps(x: Tensor, bits: int) -> Tensor:
     return (x * 2.0**bits).round() / 2.0**bits
 
 
+def _word(name: str) -> str:
+    """What a token is, without its number."""
+    return name.split()[0]
+
+
 # ---- files -----------------------------------------------------------------------------------
 
 MAKERS: dict[str, tuple[Callable[[Path], tuple[list[PoseSet], list[str]]], str]] = {
@@ -236,11 +241,14 @@ def main() -> None:
             if name == "bricks":
                 about += ", ".join(sorted({x.source.split(": ")[1] for x in sets})) + "."
             batch = data.collate(sets, torch.float32)
+            size = batch.poses.shape[1]
+            words = [[*map(_word, x.names), *[""] * (size - len(x))] for x in sets]
             path = OUT / f"{name}.npz"
             np.savez_compressed(
                 path,
                 poses=batch.poses.numpy(),
                 mask=batch.mask.numpy(),
+                **({} if words[0][0].isdigit() else {"names": np.array(words)}),
                 set_names=np.array([x.name for x in sets]),
                 sources=np.array([x.source.split(": ")[0] for x in sets]),
                 splits=np.array(splits),

@@ -164,20 +164,27 @@ class VectorInfillModel(InfillModel):
 
     backbone = VectorTransformer
 
-    def forward(self, poses: Tensor, hidden: Tensor, mask: Tensor | None = None) -> InfillOutput:
+    def forward(
+        self,
+        poses: Tensor,
+        hidden: Tensor,
+        mask: Tensor | None = None,
+        features: Tensor | None = None,
+    ) -> InfillOutput:
         """As `InfillModel.forward`."""
         if self.group.matrix_size == self.group.n:  # no positions
-            return super().forward(poses, hidden, mask)
+            return super().forward(poses, hidden, mask, features)
         visible = (~hidden if mask is None else mask & ~hidden)[..., None]
         positions = torch.where(visible, poses[..., :-1, -1], 0)
         mean = positions.sum(-2, keepdim=True) / visible.sum(-2, keepdim=True).clamp(min=1)
         there = self.group.identity(*mean.shape[:-1]).to(poses)
         there[..., :-1, -1] = mean
         known = torch.where(visible[..., None], poses, torch.eye(poses.shape[-1]).to(poses))
-        out = super().forward(self.group.relative(there, known), hidden, mask)
+        out = super().forward(self.group.relative(there, known), hidden, mask, features)
         moved = self.group.compose(there, out.poses)
         answers = torch.where(hidden[..., None, None], moved, poses)
-        return out._replace(poses=answers, frames=self.group.compose(there, out.frames))
+        frames, shifted = (self.group.compose(there, x) for x in (out.frames, out.moved))
+        return out._replace(poses=answers, frames=frames, moved=shifted)
 
 
 class PairCompletionModel(CompletionModel):

@@ -17,6 +17,7 @@ from .config import LieTransformerConfig
 from .groups import Group, get_group
 
 FORMAT = 1
+LARGEST = 10_000  # value of an option
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 Model = TypeVar("Model", bound="Pretrained")
 
@@ -31,6 +32,11 @@ class Pretrained:
     group: Group
     config: LieTransformerConfig
 
+    @property
+    def options(self) -> dict[str, int]:
+        """What else it was built with, by the names of its arguments."""
+        return {}
+
     def save_pretrained(self, path: str | os.PathLike[str]) -> None:
         """Write `config.json` and `model.safetensors` into the folder `path`.
 
@@ -42,6 +48,8 @@ class Pretrained:
         folder.mkdir(parents=True, exist_ok=True)
         identity = _identity(type(self).__name__, self.group)
         config = {**identity, "lieattn": __version__, "config": self.config.to_dict()}
+        if self.options:
+            config["options"] = self.options
         text = json.dumps(config, indent=2) + "\n"
         tensors = {name: x.detach().contiguous() for name, x in self.state_dict().items()}
         part = f".{os.getpid()}.part"
@@ -82,7 +90,7 @@ class Pretrained:
         try:
             settings = LieTransformerConfig.from_dict(config["config"])
             _require_size(folder, settings, tensors)
-            model = build(group, settings)
+            model = build(group, settings, **_options(config))
         except CheckpointError:
             raise
         except (KeyError, TypeError, ValueError) as error:
@@ -90,6 +98,14 @@ class Pretrained:
         _require_same_shapes(folder, model, tensors)
         model.to(next(iter(tensors.values())).dtype).load_state_dict(tensors)
         return model.to(device).eval()
+
+
+def _options(config: dict[str, Any]) -> dict[str, int]:
+    found = config.get("options", {})
+    for key, value in found.items():
+        if not isinstance(value, int) or not 0 <= value <= LARGEST:
+            raise ValueError(f"{key} is {value!r}, expected a number from 0 to {LARGEST}")
+    return dict(found)
 
 
 def _identity(name: str, group: Group) -> dict[str, Any]:

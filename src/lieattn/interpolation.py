@@ -79,6 +79,39 @@ def interpolate(group: Group, poses: Tensor, visible: Tensor) -> Tensor:
     return torch.where(visible[..., None, None], poses, guess)
 
 
+class Around(NamedTuple):
+    """Visible tokens around each token, nearest first, before and after in turns."""
+
+    tokens: Tensor  # [..., N, 2 count], indices; of the token itself where there is none
+    there: Tensor  # [..., N, 2 count]
+
+
+def around(visible: Tensor, count: int, skip: int = 0) -> Around:
+    """The nearest visible tokens on each side of every token, itself not among them.
+
+    Args:
+        visible: `[..., N]`.
+        count: how many on each side.
+        skip: how many nearer ones are left out on each side.
+
+    >>> found = around(torch.tensor([True, False, False, True, True]), 2)
+    >>> found.tokens[1].tolist(), found.there[1].tolist()
+    ([0, 3, 1, 4], [True, True, False, True])
+    """
+    n = visible.shape[-1]
+    index = torch.arange(n, device=visible.device).expand(visible.shape)
+    order = torch.where(visible, index, n + index).argsort(-1)  # visible ones first
+    total, passed = visible.sum(-1, keepdim=True), visible.cumsum(-1)
+    indices, theres = [], []
+    for k in range(1 + skip, 1 + skip + count):
+        for rank in (passed - k - visible.long(), passed + k - 1):
+            there = (rank >= 0) & (rank < total)
+            j = order.gather(-1, rank.clamp(0, n - 1))
+            indices.append(torch.where(there, j, index))
+            theres.append(there)
+    return Around(torch.stack(indices, -1), torch.stack(theres, -1))
+
+
 def bends(group: Group, guess: Tensor, visible: Tensor, count: int) -> Tensor:
     r"""How visible poses further away depart from the line through the nearest ones: invariants.
 
@@ -94,26 +127,20 @@ def bends(group: Group, guess: Tensor, visible: Tensor, count: int) -> Tensor:
         tokens. At an end, where a guess is a copy, v is zero.
     """
     near = neighbours_in_order(visible)
-    n = visible.shape[-1]
-    index = torch.arange(n, device=visible.device).expand(visible.shape)
-    order = torch.where(visible, index, n + index).argsort(-1)  # visible ones first
-    total, passed = visible.sum(-1, keepdim=True), visible.cumsum(-1)
+    index = torch.arange(visible.shape[-1], device=visible.device).expand(visible.shape)
     inner = ~visible & (near.after > near.before)
+    found = around(visible, count, skip=1)
     with island(guess):
         first, second = take(guess, near.before), take(guess, near.after)
         across, valid = global_relation(group, first, second)
         steps = (near.after - near.before).clamp(min=1)[..., None]
         line = torch.where((inner & valid)[..., None], across / steps, 0)
-        found = [line]
-        for k in range(1, count + 1):
-            for rank in (passed - 1 - k, passed + k):
-                there = ~visible & (rank >= 0) & (rank < total)
-                j = order.gather(-1, rank.clamp(0, n - 1))
-                j = torch.where(there, j, index)
-                w, valid = global_relation(group, guess, take(guess, j))
-                bend = w - (j - index)[..., None] * line
-                found.append(torch.where((there & valid)[..., None], bend, 0))
-    return torch.stack(found, -2)
+        others = take_several(guess, found.tokens)
+        w, valid = global_relation(group, guess[..., None, :, :].expand_as(others), others)
+        apart = (found.tokens - index[..., None])[..., None]
+        shown = found.there & valid & ~visible[..., None]
+        bent = torch.where(shown[..., None], w - apart * line[..., None, :], 0)
+    return torch.cat([line[..., None, :], bent], -2)
 
 
 def global_relation(group: Group, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -131,3 +158,8 @@ def take(poses: Tensor, index: Tensor) -> Tensor:
     """Poses `[..., N, m, m]` of the tokens `index [..., N]`."""
     index = index[..., None, None].expand(*index.shape, *poses.shape[-2:])
     return poses.gather(-3, index)
+
+
+def take_several(poses: Tensor, index: Tensor) -> Tensor:
+    """Poses `[..., N, K, m, m]` of the tokens `index [..., N, K]`."""
+    return take(poses, index.flatten(-2)).unflatten(-3, index.shape[-2:])

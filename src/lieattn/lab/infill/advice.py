@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from ... import data
 from ...config import LieTransformerConfig
 from ...data.summary import about, percent
-from ...groups import Group
-from ...infill import feature_width
+from .kinds import vocabulary
 from .settings import AUTO, TrainSettings
 
 SAMPLE = 128  # windows that are looked at: logarithms of Aff(3) take their time
@@ -16,11 +15,12 @@ SAMPLE = 128  # windows that are looked at: logarithms of Aff(3) take their time
 
 @dataclass(frozen=True)
 class Choice:
-    """How poses are seen by a model, and why."""
+    """How poses are seen by a model, and why; `kinds` are those that tokens are told."""
 
     chart: str
     scale: float
     normalise: bool
+    kinds: tuple[str, ...]
     reasons: tuple[str, ...]
 
 
@@ -30,8 +30,9 @@ def choose(settings: TrainSettings, windows: list[data.PoseSet]) -> Choice:
     chart, why_chart = _chart(settings, summary)
     normalise, why_normalise = _normalise(settings, summary)
     scale, why_scale = _scale(settings, summary, normalise)
-    reasons = tuple(x for x in (why_chart, why_normalise, why_scale) if x)
-    return Choice(chart, scale, normalise, reasons)
+    kinds, why_kinds = _kinds(settings, windows)
+    reasons = tuple(x for x in (why_chart, why_normalise, why_scale, why_kinds) if x)
+    return Choice(chart, scale, normalise, kinds, reasons)
 
 
 def _chart(settings: TrainSettings, x: data.Summary) -> tuple[str, str]:
@@ -63,7 +64,17 @@ def _scale(settings: TrainSettings, x: data.Summary, normalise: bool) -> tuple[f
     return rounded, f"scale {about(rounded)}: translations are divided by the distance of pairs"
 
 
-def model_config(settings: TrainSettings, group: Group, choice: Choice) -> LieTransformerConfig:
+def _kinds(settings: TrainSettings, windows: list[data.PoseSet]) -> tuple[tuple[str, ...], str]:
+    if not settings.kinds:
+        return (), ""
+    found = vocabulary(windows, settings.kinds)
+    if not found:
+        return (), "no kinds: names of poses have no word in common"
+    shown = ", ".join(found[:3]) + ", ..." * (len(found) > 3)
+    return found, f"{len(found)} kinds of tokens by their names: {shown}"
+
+
+def model_config(settings: TrainSettings, choice: Choice) -> LieTransformerConfig:
     """What the transformer is built from."""
     lie = settings.model in ("G", "C")
     return LieTransformerConfig(
@@ -77,7 +88,4 @@ def model_config(settings: TrainSettings, group: Group, choice: Choice) -> LieTr
         normalise=choice.normalise and lie,
         pose_updates=settings.pose_updates and lie,
         dropout=settings.dropout,
-        features=feature_width(
-            group, settings.bends if settings.model != "A" and not choice.normalise else 0
-        ),
     )

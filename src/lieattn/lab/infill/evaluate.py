@@ -41,7 +41,7 @@ def evaluate(
         exam, note = _others(first, files)
     else:
         own = _own_parts(first)
-        exam, note = hidden_of_test(first.settings, own, first.choice.scale), "test part"
+        exam, note = hidden_of_test(first.settings, own, first.choice), "test part"
     named = {_name(x, models): x.model for x in models}
     result = {**examine(named, exam, first.choice.scale), "data": note}
     if as_json:
@@ -86,7 +86,7 @@ def _others(trained: Trained, files: list[str]) -> tuple[Any, str]:
     cut = windows(sets, settings.window, settings.window)
     if not cut:
         raise RunError("the files have no window of three poses or more.")
-    stacked = stack(cut, trained.choice.scale)
+    stacked = stack(cut, trained.choice.scale, trained.choice.kinds)
     exam = examination(stacked, settings.hide, settings.gaps, settings.seed, "test")
     return exam, ", ".join(files)
 
@@ -96,17 +96,32 @@ def _require_comparable(models: list[Trained]) -> None:
     first = models[0]
     for other in models[1:]:
         same = replace(first.settings, **_free(other)) == other.settings
-        if not same or other.digest != first.digest or other.choice.scale != first.choice.scale:
+        if not same or other.digest != first.digest or not _same_view(first, other):
             raise RunError(
                 f"{first.path} and {other.path} were trained on other data, windows, seeds or "
                 "scales: evaluate them one by one."
             )
 
 
+def _same_view(x: Trained, y: Trained) -> bool:
+    return (x.choice.scale, x.choice.kinds) == (y.choice.scale, y.choice.kinds)
+
+
 def _free(x: Trained) -> dict[str, Any]:
     """What may differ between models that are compared."""
     names = ("files", "model", "chart", "normalise", "dim", "heads", "layers", "dropout")
-    more = ("pose_updates", "steps", "batch", "rate", "clip", "every", "scale", "bends")
+    more = (
+        "pose_updates",
+        "steps",
+        "batch",
+        "rate",
+        "clip",
+        "every",
+        "scale",
+        "bends",
+        "framed",
+        "copies",
+    )
     return {name: getattr(x.settings, name) for name in (*names, *more)}
 
 

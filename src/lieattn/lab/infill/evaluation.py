@@ -16,8 +16,9 @@ from .errors import block_errors, in_units, unit_of
 from .tensors import Stack
 
 CHUNK = 64
-# From poses, hidden and mask to poses, and bounds `[B, N, K, levels]`.
-Answer = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+# From windows, without the hidden poses, and what is hidden to poses, and bounds
+# `[B, N, K, levels]`.
+Answer = Callable[[Stack, Tensor], tuple[Tensor, Tensor]]
 
 
 def nearest(group: Group, poses: Tensor, visible: Tensor) -> Tensor:
@@ -34,26 +35,44 @@ def nearest(group: Group, poses: Tensor, visible: Tensor) -> Tensor:
     return take(torch.where(visible[..., None, None], poses, group.identity().to(poses)), index)
 
 
-def rivals(group: Group) -> dict[str, Answer]:
-    """Answers that need no training, and know no bounds."""
-    return {name: partial(_rival, group, guess) for name, guess in GUESSES.items()}
+def nearest_alike(group: Group, windows: Stack, visible: Tensor) -> Tensor:
+    """A copy of the nearest visible pose of the same kind; without one, `interpolate`."""
+    features = windows.features
+    assert features is not None
+    index = torch.arange(visible.shape[-1])
+    steps = (index[:, None] - index).abs().float()
+    same = (features @ features.mT > 0) & visible[..., None, :]
+    least = torch.where(same, steps, torch.inf).min(-1)
+    copies = take(windows.poses, least.indices)
+    between = interpolate(group, windows.poses, visible)
+    return torch.where(least.values.isfinite()[..., None, None], copies, between)
+
+
+def rivals(group: Group, kinds: bool = False) -> dict[str, Answer]:
+    """Answers that need no training, and know no bounds; one of them knows kinds of tokens."""
+    known = (name for name in GUESSES if kinds or name != "alike")
+    return {name: partial(_rival, group, GUESSES[name]) for name in known}
 
 
 def _rival(
     group: Group,
-    guess: Callable[[Group, Tensor, Tensor], Tensor],
-    g: Tensor,
+    guess: Callable[[Group, Stack, Tensor], Tensor],
+    windows: Stack,
     hidden: Tensor,
-    mask: Tensor,
 ) -> tuple[Tensor, Tensor]:
     bounds = torch.full((*hidden.shape, len(group.blocks), len(LEVELS)), torch.inf)
-    return guess(group, g, mask & ~hidden), bounds
+    return guess(group, windows, windows.mask & ~hidden), bounds
 
 
-GUESSES = {"nearest": nearest, "geodesic": interpolate}
+GUESSES: dict[str, Callable[[Group, Stack, Tensor], Tensor]] = {
+    "nearest": lambda group, x, visible: nearest(group, x.poses, visible),
+    "geodesic": lambda group, x, visible: interpolate(group, x.poses, visible),
+    "alike": nearest_alike,
+}
 RIVALS = {
     "nearest": "copy of the nearest visible pose",
     "geodesic": "between the visible poses on both sides",
+    "alike": "copy of the nearest visible pose of the same kind",
 }
 
 
@@ -68,7 +87,8 @@ def errors_of(group: Group, answer: Answer, exam: list[tuple[Stack, Tensor]]) ->
         for rows in torch.arange(len(hidden)).split(CHUNK):
             own, chosen = windows.rows(rows).trimmed(hidden[rows])
             blank = torch.where(chosen[..., None, None], torch.eye(group.matrix_size), own.poses)
-            poses, within = answer(blank, chosen, own.mask)  # the truth is not even in reach
+            # The truth is not even in reach.
+            poses, within = answer(own._replace(poses=blank), chosen)
             found, flipped = block_errors(group, poses[chosen], own.poses[chosen])
             errors.append(found)
             mirrored.append(flipped)
@@ -79,8 +99,8 @@ def errors_of(group: Group, answer: Answer, exam: list[tuple[Stack, Tensor]]) ->
 def answer_of(model: InfillModel) -> Answer:
     """A model as one that answers."""
 
-    def answer(g: Tensor, hidden: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        out = model(g, hidden, mask)
+    def answer(windows: Stack, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        out = model(windows.poses, hidden, windows.mask, windows.features)
         return out.poses, model.bounds(out.doubt)
 
     return answer
@@ -118,7 +138,8 @@ def examine(
 ) -> dict[str, Any]:
     """Everything that the table of `lieattn evaluate` shows."""
     group = next(iter(models.values())).group
-    answers = {**rivals(group), **{name: answer_of(model) for name, model in models.items()}}
+    kinds = exam[0][0].features is not None
+    answers = {**rivals(group, kinds), **{name: answer_of(model) for name, model in models.items()}}
     table, covered = {}, {}
     for name, answer in answers.items():
         errors, mirrored, bounds = errors_of(group, answer, exam)

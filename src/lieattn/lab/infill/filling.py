@@ -113,12 +113,13 @@ def _answers(
     """Poses and bounds of tokens `i` seen from windows `start` to `stop`."""
     group, scale = trained.group, trained.choice.scale
     pieces = [_seen(piece(x, start, stop), visible[start:stop]) for _, start, stop in spans]
-    windows = stack(pieces, scale)
+    windows = stack(pieces, scale, trained.choice.kinds)
     size = windows.mask.shape[1]
     there = torch.zeros(len(spans), size, dtype=torch.bool)
     for row, (_, start, stop) in enumerate(spans):
         there[row, : stop - start] = True
-    done = trained.model.fill(windows.poses, there & ~windows.mask, there, level=level)
+    hidden = there & ~windows.mask
+    done = trained.model.fill(windows.poses, hidden, there, windows.features, level=level)
     rows = torch.arange(len(spans))
     places = torch.tensor([i - start for i, start, _ in spans])
     g = done.poses[rows, places].double()

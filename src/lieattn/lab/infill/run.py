@@ -70,9 +70,9 @@ def make_trainer(
     """A trainer at its start; the model is a function of the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator("initialisation", settings.seed).initial_seed())
-        config = model_config(settings, found.group, choice)
-        model = make_model(found.group, settings.model, config)
-    train, valid = (stack(part, choice.scale) for part in (found.train, found.valid))
+        config = model_config(settings, choice)
+        model = make_model(found.group, settings, config, len(choice.kinds))
+    train, valid = (stack(part, choice.scale, choice.kinds) for part in (found.train, found.valid))
     return Trainer(settings, model, train, valid, world)
 
 
@@ -81,15 +81,15 @@ def examine_best(
 ) -> dict[str, Any]:
     """Errors of the best model on the test part; kept in the folder."""
     trained = load_trained(folder.path)
-    exam = hidden_of_test(settings, found, choice.scale)
+    exam = hidden_of_test(settings, found, choice)
     result = examine({settings.model: trained.model}, exam, choice.scale)
     write_bytes(folder.path / RESULT, json_bytes(result))
     return result
 
 
-def hidden_of_test(settings: TrainSettings, found: Parts, scale: float) -> Any:
+def hidden_of_test(settings: TrainSettings, found: Parts, choice: Choice) -> Any:
     """The hidden tokens of the test part: the same for all models of one seed."""
-    windows = stack(found.test, scale)
+    windows = stack(found.test, choice.scale, choice.kinds)
     return examination(windows, settings.hide, settings.gaps, settings.seed, "test")
 
 

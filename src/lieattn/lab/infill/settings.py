@@ -42,7 +42,8 @@ class TrainSettings:
         hide: share of the poses of a set that is hidden.
         gaps: "tokens" hides them one by one, "runs" in a row, "mixed" does either; "any" too, with
             rows of up to half a window.
-        bends: of `InfillModel`; not for vector tokens, nor where sets are normalised.
+        bends, framed, copies: of `InfillModel`; vector tokens are framed by themselves.
+        kinds: how many kinds of tokens, at most, are told apart by their names; 0 for none.
         dim, heads, layers, dropout, pose_updates: of the transformer.
         steps, batch: batches, and windows of a batch in each process.
         rate, clip: peak learning rate of Adam, largest norm of a gradient.
@@ -68,6 +69,9 @@ class TrainSettings:
     layers: int = 3
     dropout: float = 0.0
     bends: int = 0
+    kinds: int = 0
+    framed: bool = False
+    copies: bool = False
     pose_updates: bool = False
     steps: int = 2000
     batch: int = 32
@@ -124,6 +128,7 @@ _LEAST = {
     "gap": -1,
     "layers": 1,
     "bends": 0,
+    "kinds": 0,
     "steps": 1,
     "batch": 1,
     "every": 1,

@@ -102,7 +102,9 @@ class TrainFolder:
             "group": trainer.model.group.name,
             "config": trainer.model.config.to_dict(),
             "settings": trainer.settings.to_dict(),
-            "choice": {**asdict(choice), "reasons": list(choice.reasons)},
+            "choice": {
+                k: list(v) if isinstance(v, tuple) else v for k, v in asdict(choice).items()
+            },
             "data": digest,
             "progress": asdict(trainer.progress),
         }
@@ -222,12 +224,16 @@ def _build(file: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> Tra
     try:
         settings = from_dict(about["settings"], str(file))
         config = LieTransformerConfig.from_dict(about["config"])
-        model = make_model(get_group(about["group"]), settings.model, config)
+        choice = _choice(about["choice"])
+        model = make_model(get_group(about["group"]), settings, config, len(choice.kinds))
         own = {n.removeprefix("model."): x for n, x in tensors.items() if n.startswith("model.")}
         model.load_state_dict(own)
-        reasons = tuple(about["choice"].pop("reasons"))
-        choice = Choice(**about["choice"], reasons=reasons)
         step = int(about["progress"]["step"])
         return Trained(model.eval(), settings, choice, about["data"], step, file)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise RunError(f"{file} does not fit together: {error}. Train again.") from None
+
+
+def _choice(held: dict[str, Any]) -> Choice:
+    lists = {name: tuple(held[name]) for name in ("kinds", "reasons")}
+    return Choice(**{**held, **lists})

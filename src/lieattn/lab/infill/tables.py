@@ -49,7 +49,7 @@ def _cell(rows: dict[str, Any], row: dict[str, Any], block: str) -> Text:
 
 def _legend(result: dict[str, Any]) -> str:
     methods = [f"{name}: {text}" for name, text in RIVALS.items() if name in result["rows"]]
-    methods += [f"{name}: {MODELS[name[0]]}" for name in result["coverage"]]
+    methods += [f"{name}: {MODELS[name.split()[0]]}" for name in result["coverage"]]
     lines = ["Mean error, and median. " + "; ".join(methods) + "."]
     lines += [_verdict(result["rows"], name) for name in result["coverage"]]
     for name, levels in result["coverage"].items():

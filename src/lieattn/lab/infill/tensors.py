@@ -12,28 +12,39 @@ from torch import Tensor
 from ... import data
 from ..training import generator
 from .hiding import hide_some
+from .kinds import kind_features
 
 
 class Stack(NamedTuple):
-    """Windows padded to one size: poses `[W, N, m, m]` in float32, mask `[W, N]`."""
+    """Windows padded to one size: poses `[W, N, m, m]` in float32, mask `[W, N]`.
+
+    And features of tokens, `[W, N, F]`, where a model takes any.
+    """
 
     poses: Tensor
     mask: Tensor
+    features: Tensor | None = None
 
     def rows(self, index: Tensor) -> Stack:
-        return Stack(self.poses[index], self.mask[index])
+        features = None if self.features is None else self.features[index]
+        return Stack(self.poses[index], self.mask[index], features)
 
     def trimmed(self, hidden: Tensor) -> tuple[Stack, Tensor]:
         """Without the columns that are padding in every window."""
         size = int(self.mask.any(0).nonzero().amax()) + 1
-        return Stack(self.poses[:, :size], self.mask[:, :size]), hidden[:, :size]
+        features = None if self.features is None else self.features[:, :size]
+        return Stack(self.poses[:, :size], self.mask[:, :size], features), hidden[:, :size]
 
 
-def stack(windows: Sequence[data.PoseSet], scale: float) -> Stack:
-    """Windows moved to the origin and divided by a scale, in float64, then cast."""
+def stack(windows: Sequence[data.PoseSet], scale: float, kinds: Sequence[str] = ()) -> Stack:
+    """Windows moved to the origin and divided by a scale, in float64, then cast.
+
+    Features tell tokens which of `kinds` they are.
+    """
     scaled = [data.rescaled(data.centred(x), 1 / scale) for x in windows]
     batch = data.collate(scaled, torch.float32)
-    return Stack(batch.poses, batch.mask)
+    features = kind_features(windows, kinds) if kinds else None
+    return Stack(batch.poses, batch.mask, features)
 
 
 class Stream:

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from ...baselines import VectorInfillModel
 from ...config import LieTransformerConfig
 from ...groups import Group
-from ...infill import DOUBTS, InfillModel, infill_losses
+from ...infill import DOUBTS, InfillModel, infill_losses, relative_errors, softened
+from ...interpolation import interpolate
 from ..training import generator
 from .errors import block_errors
 from .settings import TrainSettings
@@ -25,13 +26,20 @@ CHUNK = 64  # windows at a time where no gradients are needed
 WARM_UP = 0.05  # of the steps
 
 
-def make_model(group: Group, model: str, config: LieTransformerConfig) -> InfillModel:
-    """A model by its letter."""
-    if model == "IPA":
+def make_model(
+    group: Group, settings: TrainSettings, config: LieTransformerConfig, kinds: int
+) -> InfillModel:
+    """The model that was asked for."""
+    built = InfillModel
+    if settings.model == "IPA":
         from .ipa import PointInfillModel
 
-        return PointInfillModel(group, config)
-    return (VectorInfillModel if model == "A" else InfillModel)(group, config)
+        built = PointInfillModel
+    elif settings.model == "A":
+        built = VectorInfillModel
+    # Vector tokens know where they are in the frame of the poses, that is what they are.
+    framed = settings.framed and settings.model != "A"
+    return built(group, config, settings.bends, kinds, framed, settings.copies)
 
 
 @dataclass
@@ -65,9 +73,9 @@ class Trainer:
         self.stream = Stream(train, batch, settings.hide, settings.gaps, settings.seed)
         self.checks = examination(valid, settings.hide, settings.gaps, settings.seed, "valid")
         self.progress = Progress()
-        # A model starts as interpolation, so these are its losses; on data that it has right, any.
+        # Losses of interpolation; on data that it has right, any.
         self.train_baseline = self._measure(train) or 1.0
-        self.baseline = self._check()[0] or 1.0
+        self.baseline = self._interpolated(self.checks) or 1.0
         self.network: nn.Module = self.world.wrap(model)
         self.optimiser = torch.optim.Adam(model.parameters(), lr=settings.rate, fused=True)
         for p in model.parameters():  # there from the start, to be saved and restored
@@ -79,17 +87,23 @@ class Trainer:
 
     @torch.no_grad()
     def _measure(self, train: Stack) -> float:
-        """Set the model's units; its loss on some of the training windows."""
+        """Set the model's units; the loss of interpolation on some of the training windows."""
         own = generator("measure", self.settings.seed)
         most = max(min(MEASURED, PAIRS // train.mask.shape[1] ** 2), 8)
         some = torch.randperm(len(train.mask), generator=own)[:most]
         rows, hidden = Stream(
             train.rows(some), len(some), self.settings.hide, self.settings.gaps, self.settings.seed
         ).batch(0)
-        self.model.measure(rows.poses, hidden, rows.mask)
-        self.model.eval()
-        out = self.model(rows.poses, hidden, rows.mask)
-        return infill_losses(self.model, out, rows.poses, hidden).error[hidden].mean().item()
+        self.model.measure(rows.poses, hidden, rows.mask, rows.features)
+        return self._interpolated([(rows, hidden)])
+
+    def _interpolated(self, exam: list[tuple[Stack, Tensor]]) -> float:
+        errors = []
+        for rows, hidden in exam:
+            guess = interpolate(self.model.group, rows.poses, rows.mask & ~hidden)
+            off = relative_errors(self.model, guess[hidden], rows.poses[hidden])
+            errors.append(softened(off).mean(-1))
+        return torch.cat(errors).mean().item()
 
     @property
     def finished(self) -> bool:
@@ -115,9 +129,9 @@ class Trainer:
         dropout = generator(f"dropout {self.world.rank}", self.settings.seed, step)
         torch.manual_seed(dropout.initial_seed())
         self.network.train()
-        out = self.network(own.poses, hidden, own.mask)
+        out = self.network(own.poses, hidden, own.mask, own.features)
         losses = infill_losses(self.model, out, own.poses, hidden)
-        part = (losses.error + DOUBTS * losses.misfit).sum() / count
+        part = (losses.risk + DOUBTS * losses.misfit).sum() / count
         self.optimiser.zero_grad()
         # Gradients are averaged over processes, the loss is a sum over them.
         (part * self.world.size).backward()
@@ -136,7 +150,7 @@ class Trainer:
         for windows, hidden in self.checks:
             for rows in torch.arange(len(hidden)).split(CHUNK):
                 own, chosen = windows.rows(rows).trimmed(hidden[rows])
-                out = self.model(own.poses, chosen, own.mask)
+                out = self.model(own.poses, chosen, own.mask, own.features)
                 losses.append(infill_losses(self.model, out, own.poses, chosen).error[chosen])
                 found, _ = block_errors(self.model.group, out.poses[chosen], own.poses[chosen])
                 errors.append(found)

@@ -16,7 +16,9 @@ from .results import METHODS, Row, groups_of, rows_of
 _COLOURS = {
     **COLOURS,
     "G polar": "#56B4E9",
+    "A told": "#F5B87A",
     "IPA": "#CC79A7",
+    "alike": "#7d8794",
     "nearest": "#a9b1bd",
     "geodesic": "#5d6673",
 }

@@ -23,7 +23,7 @@ def pairs_used(settings: TrainSettings) -> dict[str, float]:
     group = found.group
     used = dict.fromkeys(group.charts, 0)
     total = 0
-    for windows, hidden in hidden_of_test(settings, found, choose(settings, found.train).scale):
+    for windows, hidden in hidden_of_test(settings, found, choose(settings, found.train)):
         guess = interpolate(group, windows.poses, windows.mask & ~hidden)
         both = windows.mask[:, :, None] & windows.mask[:, None, :]
         both = both & ~torch.eye(both.shape[-1], dtype=torch.bool)

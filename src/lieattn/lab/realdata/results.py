@@ -34,7 +34,8 @@ def rows_of(found: dict[str, Any], group: str) -> dict[str, list[Row]]:
         if run["group"] == group:
             table, seed = run["result"]["rows"], run["seed"]
             own = {run["model"]: table[run["settings"]["model"]]}
-            for name, numbers in {**{rival: table[rival] for rival in RIVALS}, **own}.items():
+            simple = {rival: table[rival] for rival in RIVALS if rival in table}
+            for name, numbers in {**simple, **own}.items():
                 rows.setdefault(name, {})[seed] = _row(name, seed, numbers, table["geodesic"])
     return {name: [rows[name][s] for s in sorted(rows[name])] for name in METHODS if name in rows}
 

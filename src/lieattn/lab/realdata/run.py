@@ -167,7 +167,7 @@ def _follow(runs: list[Run], futures: list[Future[None]], console: Console) -> N
     )
     started, told = time.monotonic(), 0
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=total, completed=first, note="")
+        task = bar.add_task("", total=total, completed=int(first), note="")
         while True:
             done, waiting = wait(futures, timeout=1.0)
             work = _done(runs)
