@@ -9,8 +9,11 @@ import torch
 from torch import Tensor
 
 import lieattn as la
-from lieattn.infill import LEVELS, infill_losses, place_features
-from lieattn.interpolation import bends, interpolate, neighbours_in_order
+from lieattn._infill_features import place_features
+from lieattn._pointer import decide, with_position
+from lieattn.infill import LEVELS
+from lieattn.infill_losses import infill_losses
+from lieattn.interpolation import around, bends, interpolate, neighbours_in_order
 
 GROUPS = list(la.groups().values())
 SMALL = la.LieTransformerConfig(dim=16, heads=2, layers=2, content=True)
@@ -229,8 +232,9 @@ def test_losses_count_hidden_tokens_alone() -> None:
     assert (losses.error[hidden] > 0).all()
     whole = la.infill_loss(model, model(poses, hidden), poses, hidden)
     assert whole.item() == pytest.approx(
-        ((losses.error + 0.1 * losses.misfit).sum() / 2).item(), rel=1e-5
+        ((losses.risk + 0.1 * losses.misfit).sum() / 2).item(), rel=1e-5
     )
+    assert torch.equal(losses.risk.detach(), losses.error)  # nothing can be copied
 
 
 def test_doubts_do_not_change_answers() -> None:
@@ -257,6 +261,7 @@ def test_bounds_hold_as_often_as_they_say() -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_checkpoints_keep_units_bounds_and_bends(count: int, tmp_path: Path) -> None:
     model = trained(la.Aff2, count)
+    assert model.options == ({"bends": count} if count else {})
     model.calibrate(torch.rand(50, 4), torch.zeros(50, 4))
     model.save_pretrained(tmp_path)
     again = la.InfillModel.from_pretrained(tmp_path)
@@ -294,3 +299,129 @@ def test_vector_tokens_do_not_mind_where_the_origin_is() -> None:
     turned = la.SE2.from_xy_theta(torch.tensor([0.0, 0.0, 1.0]))
     other = model(la.SE2.compose(turned, poses), hidden).poses
     assert not torch.allclose(other, la.SE2.compose(turned, model(poses, hidden).poses), atol=1e-2)
+
+
+# ---- sets of parts: features, a frame, copies --------------------------------------------------
+
+NAMES = torch.eye(3)[torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])]  # what tokens of `parts` are
+
+
+def parts(group: la.Group, batch: int = 4, seed: int = 0) -> Tensor:
+    """Sets of eight in which tokens of one kind have one linear part, at places of their own."""
+    generator = torch.Generator().manual_seed(seed)
+    linear = group.random(batch, 3, generator=generator, dtype=torch.float64)
+    g = linear[:, NAMES.argmax(-1)]
+    if group.matrix_size > group.n:
+        g = with_position(g, group.random(batch, 8, generator=generator, dtype=torch.float64))
+    return g
+
+
+def copying(group: la.Group, **options: bool) -> la.InfillModel:
+    torch.manual_seed(0)
+    model = la.InfillModel(group, SMALL, features=3, copies=True, **options).double()
+    for p in (*model.transformer.correction[-1].parameters(), model.pointer.query.weight):
+        torch.nn.init.normal_(p, std=0.1)
+    torch.nn.init.constant_(model.pointer.alike, 20)  # certain of that
+    return model
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=str)
+def test_answers_that_copy_move_with_the_poses(group: la.Group) -> None:
+    model, poses, hidden = copying(group), parts(group), hidden_some(8, 3, 4)
+    a = group.random(dtype=torch.float64, generator=torch.Generator().manual_seed(5))
+    known, names = hidden.expand(4, 8), NAMES.double().expand(4, 8, 3)
+    model.measure(poses, known, features=names)
+    found = model.fill(poses, known, features=names).poses
+    moved = model.fill(group.compose(a, poses), known, features=names).poses
+    torch.testing.assert_close(moved, group.compose(a, found), atol=1e-9, rtol=1e-9)
+    alone = model.fill(poses[1], hidden, features=NAMES.double()).poses  # without a batch
+    torch.testing.assert_close(alone, found[1], atol=1e-9, rtol=1e-9)
+    # What is the same in all tokens of a kind is copied, to the last bit.
+    n = group.n
+    assert torch.equal(found[:, 3, :n, :n], poses[:, 0, :n, :n])
+
+
+def test_options_are_chosen_part_by_part() -> None:
+    """The linear part of one and the position of another; a guess where nothing is likely."""
+    options = la.Aff2.random(1, 5, generator=torch.Generator().manual_seed(0))
+    unit, votes = torch.ones(4), torch.zeros(1, 2, 5)
+    votes[0, 0, 3] = votes[0, 1, 1] = 9
+    chosen = decide(la.Aff2, unit, options, votes)
+    assert torch.equal(chosen, with_position(options[:, 3], options[:, 1]))
+    votes[0, :, 2:] = -torch.inf
+    votes[0, :, 1] = 1.0
+    votes[0, :, 0] = 2.0
+    assert torch.equal(decide(la.Aff2, unit, options, votes), options[:, 0])
+    # Between two that are as likely, and a third that is in their middle: the third.
+    angles = la.SO2.from_angle(torch.tensor([[0.1, -1.0, 1.0]]))
+    votes = torch.tensor([[[0.0, 1.0, 1.0]]])
+    assert torch.equal(decide(la.SO2, torch.ones(1), angles, votes), angles[:, 0])
+
+
+def test_copies_are_learned() -> None:
+    """Which of two tokens is copied is told by a feature: the votes learn it."""
+    torch.manual_seed(0)
+    model = la.InfillModel(la.SE3, SMALL, features=3, copies=True)
+    optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
+    hidden, errors = hidden_some(8, 4).expand(16, 8), []
+    for step in range(60):
+        poses = parts(la.SE3, 16, step).float()
+        poses[:, 4] = with_position(poses[:, 0], poses[:, 5])  # of another kind, and a place
+        names = NAMES.expand(16, 8, 3)
+        out = model(poses, hidden, features=names)
+        errors.append(infill_losses(model, out, poses, hidden).error.sum().item())
+        optimiser.zero_grad()
+        la.infill_loss(model, out, poses, hidden).backward()
+        optimiser.step()
+    assert sum(errors[-5:]) < 0.05 * sum(errors[:5])
+
+
+def test_a_frame_is_told_where_it_is_asked_for() -> None:
+    poses, hidden = parts(la.SE3), hidden_some(8, 3).expand(4, 8)
+    a = la.SE3.exp(torch.tensor([1.0, 2.0, 3.0, 0.5, 0.2, 0.1]).double())
+    shift = la.SE3.exp(torch.tensor([1.0, 2.0, 3.0, 0.0, 0.0, 0.0]).double())
+    names = NAMES.double().expand(4, 8, 3)
+    for framed in (False, True):
+        model = copying(la.SE3, framed=framed)
+        votes = [
+            model(la.SE3.compose(x, poses), hidden, features=names).votes[hidden].exp()
+            for x in (la.SE3.identity().double(), shift, a)
+        ]
+        torch.testing.assert_close(votes[0], votes[1])  # places are from the mean of visible ones
+        assert torch.allclose(votes[0], votes[2]) is not framed
+
+
+def test_checkpoints_keep_what_a_model_was_built_with(tmp_path: Path) -> None:
+    model = la.InfillModel(la.Aff2, SMALL, bends=1, features=3, framed=True, copies=True)
+    model.save_pretrained(tmp_path)
+    again = la.InfillModel.from_pretrained(tmp_path)
+    assert again.options == {"bends": 1, "features": 3, "framed": 1, "copies": 1}
+    text = (tmp_path / "config.json").read_text()
+    for wrong in ('"copies": -1', '"copies": "x"', '"other": 1'):
+        (tmp_path / "config.json").write_text(text.replace('"copies": 1', wrong))
+        with pytest.raises(la.CheckpointError):
+            la.InfillModel.from_pretrained(tmp_path)
+
+
+def test_features_that_are_missing_are_asked_for() -> None:
+    model, poses, hidden = copying(la.SE2), parts(la.SE2), hidden_some(8, 3).expand(4, 8)
+    with pytest.raises(ValueError, match=r"features must have shape \[4, 8, 3\], got none"):
+        model(poses, hidden)
+    with pytest.raises(ValueError, match=r"features must have shape \[4, 8, 0\], got \[4, 8, 3\]"):
+        la.InfillModel(la.SE2, SMALL)(poses.float(), hidden, features=NAMES.expand(4, 8, 3))
+
+
+def test_around_is_what_one_would_count() -> None:
+    generator = torch.Generator().manual_seed(0)
+    visible = torch.rand(40, 9, generator=generator) < 0.5
+    for skip in (0, 1):
+        found = around(visible, 2, skip)
+        for row, seen in enumerate(visible.tolist()):
+            for i in range(9):
+                before = [j for j in range(i - 1, -1, -1) if seen[j]][skip : skip + 2]
+                after = [j for j in range(i + 1, 9) if seen[j]][skip : skip + 2]
+                for k in range(2):
+                    for side, there in enumerate((before, after)):
+                        at = (row, i, 2 * k + side)
+                        assert found.there[at].item() == (k < len(there))
+                        assert found.tokens[at].item() == (there[k] if k < len(there) else i)

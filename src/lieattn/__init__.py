@@ -25,7 +25,8 @@ from .groups import (
     matrix_group,
 )
 from .heads import CorrectionHead, GapHead, InvariantReadout
-from .infill import Infill, InfillModel, InfillOutput, infill_loss
+from .infill import Infill, InfillModel, InfillOutput
+from .infill_losses import infill_loss
 from .interpolation import interpolate
 from .model import LieTransformer, LieTransformerOutput
 from .monitor import ChartMonitor, ChartReport

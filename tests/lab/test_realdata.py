@@ -14,6 +14,7 @@ import torch
 from walks import command
 
 import lieattn as la
+from lieattn.lab.infill.advice import choose
 from lieattn.lab.infill.run import hidden_of_test, make_trainer
 from lieattn.lab.infill.settings import TrainSettings
 from lieattn.lab.infill.sources import parts
@@ -39,7 +40,7 @@ def test_the_plan_holds_all_groups_models_and_seeds(tmp_path: Path) -> None:
     polar = [run for run in runs if run.model == "G polar"]
     assert {run.group for run in polar} == {"Aff2", "Aff3"}
     assert {run.settings.chart for run in polar} == {"polar"}
-    assert models_of("SO2") == ["G", "C", "A"]
+    assert models_of("SO2") == ["G", "C", "A", "A told"]
     assert chosen(["se(3)", "Aff2", "SE3"]) == ["SE3", "Aff2"]
     with pytest.raises(RunError, match="unknown group 'SE9'; known are SO2"):
         chosen(["SE9"])
@@ -48,28 +49,37 @@ def test_the_plan_holds_all_groups_models_and_seeds(tmp_path: Path) -> None:
 def test_models_of_a_group_differ_in_how_they_attend_alone(tmp_path: Path) -> None:
     for group in GROUPS:
         runs = [run for run in plan([group], 1, None, tmp_path) if run.model != "IPA"]
-        plain = {replace(run.settings, model="G", chart="auto") for run in runs}
+        plain = {replace(run.settings, model="G", chart="auto") for run in runs if run.model != "A"}
         assert len(plain) == 1
+        (vectors,) = (run.settings for run in runs if run.model == "A")
+        assert {replace(vectors, model="G", bends=2)} == plain
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_models_of_a_group_are_of_one_size_and_told_the_same(group: str, tmp_path: Path) -> None:
-    sizes, widths = {}, set()
+    sizes, told = {}, {}
     for run in plan([group], 1, None, tmp_path):
-        trainer = trainer_of(run.settings)
-        sizes[run.model] = sum(p.numel() for p in trainer.model.parameters())
-        widths.add(trainer.model.config.features)
-    assert len(widths) == 1
-    assert max(sizes.values()) < 1.06 * min(sizes.values())
+        model = trainer_of(run.settings).model
+        sizes[run.model] = sum(p.numel() for p in model.parameters())
+        told[run.model] = {name: x for name, x in model.options.items() if name != "framed"}
+        # Vector tokens are in the frame of the file by themselves.
+        framed = run.settings.framed and run.settings.model != "A"
+        assert model.framed == framed == (group.startswith("Aff") and run.model[0] != "A")
+    plain = told.pop("A")
+    assert all(x == {**plain, "bends": 2} for x in told.values())
+    assert max(sizes.values()) < 1.1 * min(sizes.values())
 
 
 def trainer_of(settings: TrainSettings) -> Any:
     """At its start, on a few windows: it measures interpolation on them."""
     found = parts(settings)
     few = replace(found, train=found.train[:4], valid=found.valid[:4], test=found.test[:4])
-    from lieattn.lab.infill.advice import choose
-
     return make_trainer(settings, few, choose(settings, few.train))
+
+
+def exam_of(settings: TrainSettings) -> torch.Tensor:
+    found = parts(settings)
+    return hidden_of_test(settings, found, choose(settings, found.train[:4]))[0][1]
 
 
 def test_seeds_change_parameters_order_and_what_is_hidden(tmp_path: Path) -> None:
@@ -77,15 +87,12 @@ def test_seeds_change_parameters_order_and_what_is_hidden(tmp_path: Path) -> Non
     first, second = trainer_of(one), trainer_of(other)
     assert not torch.equal(first.model.transformer.h0, second.model.transformer.h0)
     assert not torch.equal(first.stream.batch(0)[1], second.stream.batch(0)[1])
-    exams = [hidden_of_test(x, parts(x), 1.0)[0][1] for x in (one, other)]
+    exams = [exam_of(x) for x in (one, other)]
     assert not torch.equal(*exams)
 
 
 def test_all_models_of_a_seed_find_the_same_hidden_poses(tmp_path: Path) -> None:
-    exams = [
-        hidden_of_test(run.settings, parts(run.settings), 1.0)[0][1]
-        for run in plan(["SE3"], 1, None, tmp_path)
-    ]
+    exams = [exam_of(run.settings) for run in plan(["SE3"], 1, None, tmp_path)]
     assert all(torch.equal(x, exams[0]) for x in exams)
 
 
@@ -97,7 +104,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("realdata")
     code, text, errors = command("realdata", *OPTIONS, "--out", out)
     assert (code, errors) == (0, "")
-    assert "6 of 6 runs to do" in text
+    assert "8 of 8 runs to do" in text
     assert "SO(2)" in text
     return out
 
@@ -106,7 +113,9 @@ def test_a_small_run_writes_its_report(small: Path) -> None:
     for name in ("results.json", "report.md", "report.html", "figures/realdata.svg"):
         assert (small / name).exists()
     found = json.loads((small / "results.json").read_text())
-    assert [run["model"] for run in found["runs"]] == ["A", "A", "C", "C", "G", "G"]
+    assert [run["model"] for run in found["runs"]] == ["A told"] * 2 + ["A"] * 2 + ["C"] * 2 + [
+        "G"
+    ] * 2
     assert found["command"] == "lieattn realdata --group SO2 --seeds 2 --steps 10"
     assert found["seconds"] > 0
     errors = {r["result"]["rows"]["geodesic"]["blocks"]["rotation"]["mean"] for r in found["runs"]}
@@ -116,11 +125,11 @@ def test_a_small_run_writes_its_report(small: Path) -> None:
 def test_what_is_finished_is_not_run_twice_and_what_is_lost_is_run_alone(small: Path) -> None:
     before = (small / "results.json").read_bytes()
     _, text, _ = command("realdata", *OPTIONS, "--out", small)
-    assert "0 of 6 runs to do" in text
+    assert "0 of 8 runs to do" in text
     assert (small / "results.json").read_bytes() == before
     (small / "SO2" / "A" / "seed-1" / "result.json").unlink()
     _, text, _ = command("realdata", *OPTIONS, "--out", small)
-    assert "1 of 6 runs to do" in text
+    assert "1 of 8 runs to do" in text
     after = json.loads((small / "results.json").read_text())
     assert after["runs"] == json.loads(before)["runs"]
 
@@ -212,7 +221,7 @@ def test_the_report_has_every_method_and_its_spread() -> None:
     assert "| SE(3) | backbones | 2 ± 0 | 1 | 1 ± 0.1 | 0.8 ± 0.1 | 0.7 ± 0.1 |" in text
     assert "| **0.6 ± 0.1** | = G |" in text
     assert "| Aff(3) | 50% | 100% | 0.4 ± 0 | 0.3 ± 0 | 25 ± 0% |" in text
-    assert "- **Aff(3)**: G polar 0.3, A 0.9: ahead of A and of both simple rivals" in text
+    assert "- **Aff(3)**: G polar 0.3, A 0.9: ahead of A and of all simple rivals" in text
     assert "IPA is left out" not in text
 
 
@@ -274,7 +283,7 @@ def test_publishing_writes_pages_that_agree_with_the_numbers(tmp_path: Path) -> 
     written = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert f"<!-- realdata -->\n{markdown.table(glance_table(found))}\n" in written
     (tmp_path / "run" / "results.json").write_text(json.dumps({**found, "runs": found["runs"][1:]}))
-    with pytest.raises(SystemExit, match="does not hold the whole table: 62 of 63"):
+    with pytest.raises(SystemExit, match="does not hold the whole table: 80 of 81"):
         tool["publish"](tmp_path / "run", tmp_path)
 
 

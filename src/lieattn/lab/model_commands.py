@@ -64,7 +64,18 @@ def train(
     heads: Annotated[int | None, typer.Option(help="Attention heads; 4.")] = None,
     layers: Annotated[int | None, typer.Option(help="Layers; 3.")] = None,
     bends: Annotated[
-        int | None, typer.Option(help="Poses on each side told as second differences; 2.")
+        int | None, typer.Option(help="Poses on each side that hidden ones are told of; 2.")
+    ] = None,
+    kinds: Annotated[
+        int | None, typer.Option(help="Kinds of poses to tell apart by their names; 0.")
+    ] = None,
+    framed: Annotated[
+        bool | None,
+        typer.Option(help="Tell poses where they are in the file's frame.", show_default=False),
+    ] = None,
+    copies: Annotated[
+        bool | None,
+        typer.Option(help="Answers may copy parts of visible poses.", show_default=False),
     ] = None,
     dropout: Annotated[float | None, typer.Option(help="Share that is dropped; 0.")] = None,
     pose_updates: Annotated[
@@ -133,6 +144,9 @@ _PLAIN = (
         "heads",
         "layers",
         "bends",
+        "kinds",
+        "framed",
+        "copies",
         "dropout",
         "pose_updates",
         "rate",

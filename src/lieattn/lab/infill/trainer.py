@@ -9,10 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..._pointer import relative_errors, softened
 from ...baselines import VectorInfillModel
 from ...config import LieTransformerConfig
 from ...groups import Group
-from ...infill import DOUBTS, InfillModel, infill_losses, relative_errors, softened
+from ...infill import InfillModel
+from ...infill_losses import DOUBTS, infill_losses
 from ...interpolation import interpolate
 from ..training import generator
 from .errors import block_errors
@@ -100,8 +102,10 @@ class Trainer:
     def _interpolated(self, exam: list[tuple[Stack, Tensor]]) -> float:
         errors = []
         for rows, hidden in exam:
-            guess = interpolate(self.model.group, rows.poses, rows.mask & ~hidden)
-            off = relative_errors(self.model, guess[hidden], rows.poses[hidden])
+            group = self.model.group
+            guess = interpolate(group, rows.poses, rows.mask & ~hidden)
+            unit = self.model.unit
+            off = relative_errors(group, unit, guess[hidden], rows.poses[hidden])
             errors.append(softened(off).mean(-1))
         return torch.cat(errors).mean().item()
 

@@ -98,7 +98,7 @@ def front_note(found: dict[str, Any]) -> str:
     return (
         "Mean error of hidden test poses over that of geodesic interpolation, a mean over blocks, "
         f"± over {seeds} seeds; less is better. G or G polar is ahead of vector tokens (A) and of "
-        f"both simple rivals {told}."
+        f"all simple rivals {told}."
     )
 
 
@@ -109,11 +109,18 @@ def _verdicts(found: dict[str, Any]) -> str:
         x = verdict(found, group)
         seeds = f"with {x.seeds} of {x.of} seeds" if x.of > 1 else "with one seed"
         told = f"**{get_group(group)}**: {x.ours} {number(x.best)}, {x.rival} {number(x.least)}"
+        rows = rows_of(found, group)
+        others = [
+            f"{name} {number(mean(r.over for r in rows[name]))}"
+            for name in ("A told", "IPA")
+            if name in rows
+        ]
+        beside = f" Beside it: {', '.join(others)}." if others else ""
         if x.ahead:
-            lines.append(f"- {told}: ahead of A and of both simple rivals, {seeds}.")
+            lines.append(f"- {told}: ahead of A and of all simple rivals, {seeds}.{beside}")
         else:
             why = f" {WHY[group]}" if group in WHY else ""
-            lines.append(f"- {told}: **not ahead**; {seeds} it is.{why}")
+            lines.append(f"- {told}: **not ahead**; {seeds} it is.{beside}{why}")
     return "\n".join(lines)
 
 

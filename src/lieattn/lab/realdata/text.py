@@ -11,13 +11,21 @@ HOW = "\n\n".join(
         "seed all methods find the same hidden poses from the same visible ones. The step whose"
         " validation loss is least is tested, once. Steps, width and what models are told were "
         "chosen by validation losses of one seed.",
-        "All models start at the geodesic interpolation, correct it, are trained by the same "
-        "loss for as many steps, and are told the same: the place of every token in the order "
-        "of its file, and for hidden tokens how two more poses on each side depart from the "
-        "line through the nearest two. They differ in how tokens attend to each other. Simple "
-        "rivals take neighbours in that order too: in a drawing what is painted before and "
-        "after, in a part the line of the file before and after. What is nearest in space "
-        "cannot be known for a pose that is hidden.",
+        "All models start at the geodesic interpolation, correct it, and are trained by the "
+        "same loss, the error that is tabled, for as many steps. They are told the place of every "
+        "token in the order of its file. Hidden tokens of all but **A** are also told how they "
+        "see poses around: the nearest two on each side as matrices, and how the next two depart "
+        "from the line through the nearest. These are invariants of the group, which the paper's "
+        "model A does not have; **A told** does, and shows what is left for the attention "
+        "to make better. All but A and A told differ in how tokens attend to each other, in "
+        "nothing else.",
+        "Drawings and parts have no order to speak of, and stand in a frame that means something: "
+        "a page, a part. There all models know that frame (vector tokens by themselves, the others "
+        "by features), are told which of 64 kinds a token is (the element of the drawing, the file "
+        "of the sub-part), the hidden ones too, and may copy: an answer takes its linear part "
+        "or its position from its own correction or from a visible token, whichever has "
+        "the least expected error by the model's votes. Simple rivals take neighbours in the order "
+        "of the file; **alike** knows the kinds.",
         "Errors are blocks of the logarithm from the answer to the truth: positions in the unit"
         " of the data, rotations in degrees, logarithms of scale and shear. **Over geodesic** "
         "is the mean error divided by that of geodesic interpolation, a mean over blocks: below"

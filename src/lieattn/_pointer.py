@@ -1,0 +1,143 @@
+"""Answers that copy: the linear part of one visible pose, the position of the same or another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from .groups import Group
+
+TOLERANCE = 0.25  # error over that of interpolation up to which an option is the right one
+INERTIA = 2.0  # logit of a corrected guess at the start; those of copies are near zero
+ALIKE = 3.0  # logit of a copy of a token with the same features, of norm 1, at the start
+LIKELY = 8  # options among which an answer is chosen
+WIDTH = 16  # of the queries and keys that point at what is copied
+SOFT = 0.1  # errors over that of interpolation below which a loss is quadratic
+TINY = 1e-12  # under roots, for their slope at zero
+MIRROR = 1.0  # added to the error of a mirror image
+
+
+class Pointer(nn.Module):
+    """Logits of what an answer is made of: its corrected guess, or a copy of a visible token."""
+
+    def __init__(self, dim: int, parts: int) -> None:
+        super().__init__()
+        self.parts = parts
+        self.query, self.key = (nn.Linear(dim, parts * WIDTH) for _ in range(2))
+        self.own = nn.Linear(dim, parts)
+        nn.init.zeros_(self.query.weight)
+        nn.init.zeros_(self.own.weight)
+        nn.init.constant_(self.own.bias, INERTIA)
+        self.near = nn.Parameter(torch.ones(parts))
+        self.alike = nn.Parameter(torch.full((parts,), ALIKE))
+
+    def forward(self, states: Tensor, visible: Tensor, features: Tensor | None) -> Tensor:
+        """`[..., N, parts, 1 + N]`."""
+        query, key = (
+            f(states).unflatten(-1, (self.parts, WIDTH)).transpose(-3, -2)
+            for f in (self.query, self.key)
+        )
+        index = torch.arange(visible.shape[-1], device=visible.device)
+        steps = (index[:, None] - index).abs().clamp(min=1).to(query).log()
+        copies = query @ key.mT / WIDTH**0.5 - self.near[:, None, None] * steps
+        if features is not None:
+            alike = (features @ features.mT).to(copies)
+            copies = copies + self.alike[:, None, None] * alike[..., None, :, :]
+        copies = copies.masked_fill(~visible[..., None, None, :], -torch.inf)
+        return torch.cat([self.own(states)[..., None], copies.transpose(-3, -2)], -1)
+
+
+def options_of(moved: Tensor, known: Tensor, rows: tuple[Tensor, ...]) -> Tensor:
+    """What answers of hidden tokens `rows` may be made of, `[n, 1 + N, m, m]`.
+
+    Args:
+        moved: corrected guesses, `[..., N, m, m]`: the first option of each.
+        known: poses, `[..., N, m, m]`: the others.
+    """
+    sets = known[rows[:-1]].expand(len(rows[-1]), *known.shape[-3:])
+    return torch.cat([moved[rows][:, None], sets], 1)
+
+
+@torch.no_grad()
+def decide(group: Group, unit: Tensor, options: Tensor, votes: Tensor) -> Tensor:
+    """Of options `[n, O, m, m]`, part by part, those of the least expected error: `[n, m, m]`.
+
+    The truth is taken for one of the likeliest options, by their votes `[n, P, O]`.
+    """
+    linear = _least(options, votes[:, 0], lambda x, y: linear_errors(group, unit, x, y))
+    if votes.shape[1] == 1:
+        return linear
+
+    def apart(x: Tensor, y: Tensor) -> Tensor:
+        frame = linear[:, None, None].expand_as(x)
+        return position_errors(group, unit, x, with_position(frame, y))
+
+    return with_position(linear, _least(options, votes[:, 1], apart))
+
+
+def _least(options: Tensor, votes: Tensor, apart: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
+    """Of options `[n, O, m, m]` the one that is least far from all, by their shares `[n, O]`."""
+    first = torch.zeros_like(votes, dtype=torch.bool)
+    first[:, 0] = True  # is always considered
+    likely = votes.masked_fill(first, torch.inf).topk(min(LIKELY, votes.shape[-1])).indices
+    shares = votes.gather(-1, likely).softmax(-1)
+    few = options.gather(1, likely[..., None, None].expand(*likely.shape, *options.shape[-2:]))
+    pairs = (*likely.shape, likely.shape[-1], *options.shape[-2:])
+    off = apart(few[:, :, None].expand(pairs), few[:, None].expand(pairs))
+    best = (off * shares[:, None]).sum(-1).argmin(-1)
+    return few[torch.arange(len(few), device=few.device), best]
+
+
+def with_position(linear: Tensor, position: Tensor) -> Tensor:
+    """Poses with the linear parts of some and the positions of others."""
+    return torch.cat([linear[..., :-1], position[..., -1:]], -1)
+
+
+def unlikeliness(
+    group: Group, unit: Tensor, options: Tensor, votes: Tensor, truth: Tensor
+) -> Tensor:
+    """How little votes `[n, P, O]` are for options near the truth `[n, m, m]`, in units of errors.
+
+    The negative logarithm of the likelihood of an option drawn by its votes, that is right up to
+    errors of the size `TOLERANCE`; of both parts.
+    """
+    goals = truth[:, None].expand_as(options)
+    errors = [linear_errors(group, unit, options, goals)]
+    if votes.shape[1] > 1:
+        errors.append(position_errors(group, unit, options, goals))
+    found = [
+        -TOLERANCE * (share - error / TOLERANCE).logsumexp(-1)
+        for share, error in zip(votes.log_softmax(-1).unbind(1), errors, strict=True)
+    ]
+    return torch.stack(found).sum(0)
+
+
+def linear_errors(group: Group, unit: Tensor, x: Tensor, truth: Tensor) -> Tensor:
+    """Errors of the linear parts of x, a mean over their blocks."""
+    if group.matrix_size == group.n:
+        return softened(relative_errors(group, unit, x, truth)).mean(-1)
+    placed = with_position(x, truth)
+    return softened(relative_errors(group, unit, placed, truth))[..., 1:].mean(-1)
+
+
+def position_errors(group: Group, unit: Tensor, x: Tensor, truth: Tensor) -> Tensor:
+    """Errors of the positions of x, as the linear part of the truth has them."""
+    placed = with_position(truth, x)
+    return softened(relative_errors(group, unit, placed, truth))[..., 0]
+
+
+def relative_errors(group: Group, unit: Tensor, answers: Tensor, truth: Tensor) -> Tensor:
+    """Errors of blocks over `unit [K]`, `[..., K]`; mirror images count as worse."""
+    w, valid = group.relation(answers, truth.expand_as(answers), group.charts[-1])
+    norms = (group.block_sq_norms(group.to_physical(w[..., : group.dim])) + TINY).sqrt()
+    errors = torch.where(valid[..., None], norms / unit, 1)
+    if w.shape[-1] > group.dim:
+        errors = errors + MIRROR * (w[..., group.dim :] > 0.5)
+    return errors
+
+
+def softened(errors: Tensor) -> Tensor:
+    """Errors, of which those below `SOFT` are made quadratic."""
+    return (errors.square() + SOFT**2).sqrt() - SOFT
