@@ -28,7 +28,7 @@ def overview(found: dict[str, Any]) -> Figure:
     """All groups and methods in one picture."""
     caption = (
         "Error of hidden poses of the test part over that of geodesic interpolation (the line), a "
-        "mean over blocks, log scale: less is better. Dots are seeds, bars their mean."
+        "mean over blocks, log scales: less is better. Dots are seeds, bars their mean."
     )
     return Figure("realdata", caption, partial(_draw_overview, found))
 
@@ -45,25 +45,23 @@ def by_block(found: dict[str, Any]) -> Figure:
 def _draw_overview(found: dict[str, Any]) -> bytes:
     groups = groups_of(found)
     with style():
-        picture = canvas(2.4 * len(groups) + 1.6, 5.4)
-        axes = picture.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+        picture, axes = _panels(len(groups))
         for axis, group in zip(axes, groups, strict=True):
             own = _shown(found, group)
             for x, (method, rows) in enumerate(own.items()):
                 _dots(axis, x, [row.over for row in rows], _COLOURS[method])
             axis.set_title(str(get_group(group)))
-            axis.set_xticks(range(len(own)), list(own), rotation=60, ha="right", fontsize=13)
+            axis.set_xticks(range(len(own)), [x.replace(" ", "\n") for x in own], fontsize=12)
             axis.set_xlim(-0.7, len(own) - 0.3)
             _ratios(axis)
-        axes[0].set_ylabel("error over geodesic")
+        _label(axes)
         return to_svg(picture)
 
 
 def _draw_blocks(found: dict[str, Any]) -> bytes:
     groups = groups_of(found)
     with style():
-        picture = canvas(2.4 * len(groups) + 1.6, 5.4)
-        axes = picture.subplots(1, len(groups), sharey=True, squeeze=False)[0]
+        picture, axes = _panels(len(groups))
         for axis, group in zip(axes, groups, strict=True):
             blocks = [block.name for block in get_group(group).blocks]
             rows = rows_of(found, group)
@@ -74,10 +72,10 @@ def _draw_blocks(found: dict[str, Any]) -> bytes:
                 places = np.arange(len(blocks)) + offset
                 axis.plot(places, values, "o", color=_COLOURS[method], ms=9, mec="white")
             axis.set_title(str(get_group(group)))
-            axis.set_xticks(range(len(blocks)), blocks, rotation=60, ha="right", fontsize=13)
+            axis.set_xticks(range(len(blocks)), blocks)
             axis.set_xlim(-0.6, len(blocks) - 0.4)
             _ratios(axis)
-        axes[0].set_ylabel("error over geodesic")
+        _label(axes)
         names = [name for name in METHODS if any(name in _shown(found, g) for g in groups)]
         handles = [
             axes[0].plot([], [], "o", color=_COLOURS[name], ms=9, label=name)[0] for name in names
@@ -101,15 +99,39 @@ def _dots(axis: Any, x: float, values: list[float], colour: str) -> None:
     axis.plot(x + offsets, values, "o", color=colour, ms=7, mec="white")
 
 
-TICKS = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 2, 3, 5, 7, 10)
+def _panels(count: int) -> tuple[Any, list[Any]]:
+    """A panel a group, three in a row, each with a scale of its own."""
+    columns = min(count, 3)
+    rows = -(-count // columns)
+    picture = canvas(5.4 * columns, 4.4 * rows)
+    axes = picture.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for axis in axes[count:]:
+        axis.remove()
+    return picture, axes[:count]
+
+
+def _label(axes: list[Any]) -> None:
+    for axis in axes[::3]:
+        axis.set_ylabel("error over geodesic")
+
+
+COARSE = (0.1, 0.2, 0.3, 0.5, 0.7, 1, 2, 3, 5, 7, 10)
+FINE = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.3, 1.5)
+FINEST = (*FINE, 0.75, 0.85, 0.95, 1.05)
+WIDE, NARROW = 3.0, 1.4  # the largest over the least: from where ticks are coarse, fine
 
 
 def _ratios(axis: Any) -> None:
     """A log scale that is marked with plain numbers."""
     axis.axhline(1, color=INK, lw=1.2)
     axis.set_yscale("log")
-    axis.set_yticks(TICKS, [f"{x:g}" for x in TICKS])
+    low, high = axis.get_ylim()
+    span = high / low
+    marks = COARSE if span > WIDE else FINE if span > NARROW else FINEST
+    ticks = [x for x in sorted(marks) if low <= x <= high]
     axis.minorticks_off()
+    axis.set_yticks(ticks, [f"{x:g}" for x in ticks])
+    axis.set_ylim(low, high)
     axis.grid(axis="y", color="#e4e7eb")
     axis.set_axisbelow(True)
 
