@@ -111,7 +111,7 @@ def _draw_view(axis: Any, view: View, colour: str) -> None:
         size = _not_too_long(size, *found)
         axis.plot(*found[0].T, color=PALE, lw=1, zorder=0)
         _draw_bounds(axis, x, chosen, found[0][hidden], colour)
-        spread = ", on the directions in which they spread most" if group.n == 3 else ""
+        spread = ",\non the directions in which they spread most" if group.n == 3 else ""
         axis.set_xlabel(f"positions in the file's unit{spread}")
     else:  # the truth where its answer is, not in a row of its own
         true = (found[0], true[1])
