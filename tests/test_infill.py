@@ -10,7 +10,7 @@ from torch import Tensor
 
 import lieattn as la
 from lieattn._infill_features import place_features
-from lieattn._pointer import decide, with_position
+from lieattn._pointer import assemble, safest, with_position
 from lieattn.infill import LEVELS
 from lieattn.infill_losses import infill_losses
 from lieattn.interpolation import around, bends, interpolate, neighbours_in_order
@@ -346,16 +346,23 @@ def test_options_are_chosen_part_by_part() -> None:
     options = la.Aff2.random(1, 5, generator=torch.Generator().manual_seed(0))
     unit, votes = torch.ones(4), torch.zeros(1, 2, 5)
     votes[0, 0, 3] = votes[0, 1, 1] = 9
-    chosen = decide(la.Aff2, unit, options, votes)
-    assert torch.equal(chosen, with_position(options[:, 3], options[:, 1]))
+    chosen = safest(la.Aff2, unit, options, votes)
+    assert chosen.tolist() == [[3, 1]]
+    made = assemble(options, chosen)
+    assert torch.equal(made, with_position(options[:, 3], options[:, 1]))
     votes[0, :, 2:] = -torch.inf
     votes[0, :, 1] = 1.0
     votes[0, :, 0] = 2.0
-    assert torch.equal(decide(la.Aff2, unit, options, votes), options[:, 0])
+    assert safest(la.Aff2, unit, options, votes).tolist() == [[0, 0]]
     # Between two that are as likely, and a third that is in their middle: the third.
     angles = la.SO2.from_angle(torch.tensor([[0.1, -1.0, 1.0]]))
     votes = torch.tensor([[[0.0, 1.0, 1.0]]])
-    assert torch.equal(decide(la.SO2, torch.ones(1), angles, votes), angles[:, 0])
+    assert safest(la.SO2, torch.ones(1), angles, votes).tolist() == [[0]]
+    # What cannot be seen is no answer, wherever it is.
+    votes = torch.tensor([[[1.0, -torch.inf, 1.0]]])
+    for middle in (0.5, 0.1):
+        angles = la.SO2.from_angle(torch.tensor([[-1.0, middle, 1.0]]))
+        assert safest(la.SO2, torch.ones(1), angles, votes).item() in (0, 2)
 
 
 def test_copies_are_learned() -> None:

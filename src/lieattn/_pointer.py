@@ -22,7 +22,7 @@ MIRROR = 1.0  # added to the error of a mirror image
 class Pointer(nn.Module):
     """Logits of what an answer is made of: its corrected guess, or a copy of a visible token."""
 
-    def __init__(self, dim: int, parts: int) -> None:
+    def __init__(self, dim: int, parts: int, features: bool) -> None:
         super().__init__()
         self.parts = parts
         self.query, self.key = (nn.Linear(dim, parts * WIDTH) for _ in range(2))
@@ -31,7 +31,8 @@ class Pointer(nn.Module):
         nn.init.zeros_(self.own.weight)
         nn.init.constant_(self.own.bias, INERTIA)
         self.near = nn.Parameter(torch.ones(parts))
-        self.alike = nn.Parameter(torch.full((parts,), ALIKE))
+        if features:
+            self.alike = nn.Parameter(torch.full((parts,), ALIKE))
 
     def forward(self, states: Tensor, visible: Tensor, features: Tensor | None) -> Tensor:
         """`[..., N, parts, 1 + N]`."""
@@ -61,33 +62,52 @@ def options_of(moved: Tensor, known: Tensor, rows: tuple[Tensor, ...]) -> Tensor
 
 
 @torch.no_grad()
-def decide(group: Group, unit: Tensor, options: Tensor, votes: Tensor) -> Tensor:
-    """Of options `[n, O, m, m]`, part by part, those of the least expected error: `[n, m, m]`.
+def likeliest(votes: Tensor) -> Tensor:
+    """The options `[n, P]` that most of the votes `[n, P, O]` are for."""
+    return votes.argmax(-1)
+
+
+@torch.no_grad()
+def safest(group: Group, unit: Tensor, options: Tensor, votes: Tensor) -> Tensor:
+    """Of options `[n, O, m, m]`, part by part, those of the least expected error: `[n, P]`.
 
     The truth is taken for one of the likeliest options, by their votes `[n, P, O]`.
     """
-    linear = _least(options, votes[:, 0], lambda x, y: linear_errors(group, unit, x, y))
+    first = _least(options, votes[:, 0], lambda x, y: linear_errors(group, unit, x, y))
     if votes.shape[1] == 1:
-        return linear
+        return first[:, None]
+    linear = take_option(options, first)
 
     def apart(x: Tensor, y: Tensor) -> Tensor:
         frame = linear[:, None, None].expand_as(x)
         return position_errors(group, unit, x, with_position(frame, y))
 
-    return with_position(linear, _least(options, votes[:, 1], apart))
+    return torch.stack([first, _least(options, votes[:, 1], apart)], -1)
 
 
 def _least(options: Tensor, votes: Tensor, apart: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Of options `[n, O, m, m]` the one that is least far from all, by their shares `[n, O]`."""
+    """Of options `[n, O, m, m]` the one that is least far from all, by their shares: `[n]`."""
     first = torch.zeros_like(votes, dtype=torch.bool)
     first[:, 0] = True  # is always considered
     likely = votes.masked_fill(first, torch.inf).topk(min(LIKELY, votes.shape[-1])).indices
-    shares = votes.gather(-1, likely).softmax(-1)
+    chances = votes.gather(-1, likely)
     few = options.gather(1, likely[..., None, None].expand(*likely.shape, *options.shape[-2:]))
     pairs = (*likely.shape, likely.shape[-1], *options.shape[-2:])
     off = apart(few[:, :, None].expand(pairs), few[:, None].expand(pairs))
-    best = (off * shares[:, None]).sum(-1).argmin(-1)
-    return few[torch.arange(len(few), device=few.device), best]
+    expected = (off * chances.softmax(-1)[:, None]).sum(-1)
+    best = expected.masked_fill(chances.isneginf(), torch.inf).argmin(-1)
+    return likely.gather(-1, best[:, None])[:, 0]
+
+
+def assemble(options: Tensor, chosen: Tensor) -> Tensor:
+    """Answers `[n, m, m]`, of options `[n, O, m, m]` those that are `chosen [n, P]` for a part."""
+    parts = [take_option(options, k) for k in chosen.unbind(-1)]
+    return parts[0] if len(parts) == 1 else with_position(*parts)
+
+
+def take_option(options: Tensor, chosen: Tensor) -> Tensor:
+    """`[n, m, m]` of `[n, O, m, m]`."""
+    return options[torch.arange(len(options), device=options.device), chosen]
 
 
 def with_position(linear: Tensor, position: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ._infill_features import PLACES, in_frame, place_features, poses_around, width_around
 from ._modes import evaluating
-from ._pointer import Pointer, decide, options_of
+from ._pointer import Pointer, assemble, likeliest, options_of, safest
 from ._precision import at_least_float32, island
 from ._pytree import exportable
 from .checkpoint import Pretrained
@@ -109,7 +109,9 @@ class InfillModel(Pretrained, nn.Module):
         blocks = len(self.group.blocks)
         self.doubt = nn.Linear(config.dim, blocks)
         if self.copies:
-            self.pointer = Pointer(config.dim, 1 if group.matrix_size == group.n else 2)
+            self.pointer = Pointer(
+                config.dim, 1 if group.matrix_size == group.n else 2, bool(features)
+            )
         # Typical errors of interpolation, by block and by coordinate: `measure`.
         self.register_buffer("unit", torch.ones(blocks))
         self.register_buffer("step", torch.ones(self.group.dim))
@@ -140,6 +142,8 @@ class InfillModel(Pretrained, nn.Module):
         """
         there = torch.ones_like(hidden) if mask is None else mask
         hidden = hidden & there
+        if features is not None:  # that of padding may be anything
+            features = torch.where(there[..., None], features, 0)
         visible = there & ~hidden
         guess = interpolate(self.group, poses, visible)
         told = self._told(guess, visible, hidden, features)
@@ -158,8 +162,12 @@ class InfillModel(Pretrained, nn.Module):
             votes = self.pointer(out.hidden, visible, features)
             rows = hidden.nonzero(as_tuple=True)
             options = options_of(moved, guess, rows)
-            chosen = decide(self.group, self.unit, options, votes[rows])
-            answers = answers.index_put(rows, chosen.to(answers))
+            # While it learns, the likeliest: what is safest takes as long as attention does.
+            if self.training:
+                chosen = likeliest(votes[rows])
+            else:
+                chosen = safest(self.group, self.unit, options, votes[rows])
+            answers = answers.index_put(rows, assemble(options, chosen))
         # Detached: doubts are read off the states, they do not change the answers.
         doubt = self.doubt(out.hidden.detach())
         return InfillOutput(delta, answers, out.frames, doubt, moved, votes)
@@ -211,7 +219,8 @@ class InfillModel(Pretrained, nn.Module):
         with evaluating(self):
             out = self(poses, hidden, mask, features)
         within = self.bounds(out.doubt)[..., LEVELS.index(level)]
-        return Infill(out.poses, torch.where(hidden[..., None], within, 0))
+        found = hidden if mask is None else hidden & mask
+        return Infill(out.poses, torch.where(found[..., None], within, 0))
 
     def bounds(self, doubt: Tensor) -> Tensor:
         """Bounds of the errors of blocks, physical, at all levels: `[..., K, len(LEVELS)]`."""

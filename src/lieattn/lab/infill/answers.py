@@ -163,7 +163,7 @@ def remarks(trained: Trained, filled: list[Filled], level: float) -> list[str]:
         count = f"{int(known.sum()):,} pose{'s' * (int(known.sum()) > 1)}"
         text.append(f"(off): errors of {count} that were there; {shares} are within their bounds.")
     text += _about_gaps(trained, max(x.longest for x in filled))
-    if digest([x.before for x in filled]) == trained.digest:
+    if digest([x.before for x in filled], trained.settings) == trained.digest:
         text.append("These poses were trained on: errors elsewhere are larger.")
     return text
 

@@ -79,7 +79,7 @@ def _others(trained: Trained, files: list[str]) -> tuple[Any, str]:
             f"{trained.path} is a model of {trained.group}, the files hold poses of "
             f"{sets[0].group}."
         )
-    if digest(sets) == trained.digest:
+    if digest(sets, settings) == trained.digest:
         raise RunError(
             "these files were trained on; without --on the test part of them is evaluated."
         )
@@ -98,8 +98,8 @@ def _require_comparable(models: list[Trained]) -> None:
         same = replace(first.settings, **_free(other)) == other.settings
         if not same or other.digest != first.digest or not _same_view(first, other):
             raise RunError(
-                f"{first.path} and {other.path} were trained on other data, windows, seeds or "
-                "scales: evaluate them one by one."
+                f"{first.path} and {other.path} were trained on other data, windows, seeds, "
+                "scales or kinds: evaluate them one by one."
             )
 
 

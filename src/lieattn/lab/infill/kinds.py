@@ -29,7 +29,9 @@ def kind_of(name: str) -> str:
 
 def vocabulary(sets: Sequence[data.PoseSet], most: int) -> tuple[str, ...]:
     """The kinds that most sets have, up to `most` of them."""
-    counts = Counter(kind for x in sets for kind in {kind_of(name) for name in x.names})
+    # Windows of one set are one.
+    found = {(x.source, x.name.split("[")[0], kind_of(name)) for x in sets for name in x.names}
+    counts = Counter(kind for *_, kind in found)
     common = [(kind, n) for kind, n in counts.items() if kind and n >= COMMON]
     common.sort(key=lambda item: (-item[1], item[0]))
     return tuple(kind for kind, _ in common[:most])

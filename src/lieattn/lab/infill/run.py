@@ -207,7 +207,7 @@ def _announce(
     blocks = [b.name for b in found.group.blocks]
     if "translation" in blocks:
         typical = model.unit[blocks.index("translation")].item() * choice.scale
-        line("start", f"interpolation, whose loss is 1: off by {about(typical)} in position, rms")
+        line("start", f"interpolation, whose loss is 1: off by {about(typical)} in position")
 
 
 def _say_next(out: Path, settings: TrainSettings, console: Console) -> None:

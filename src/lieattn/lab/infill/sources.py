@@ -86,7 +86,7 @@ def parts(settings: TrainSettings) -> Parts:
                 "Give more files or a longer trajectory."
             )
     train, valid, test = cut
-    return Parts(sets[0].group, train, valid, test, how, notes, digest(sets))
+    return Parts(sets[0].group, train, valid, test, how, notes, digest(sets, settings))
 
 
 def windows(sets: Sequence[data.PoseSet], size: int, stride: int) -> list[data.PoseSet]:
@@ -117,11 +117,13 @@ def _split(
     return cut, f"in order, {max(gaps, default=0)} poses apart"
 
 
-def digest(sets: Sequence[data.PoseSet]) -> str:
-    """A number for all poses, whatever the files are called."""
+def digest(sets: Sequence[data.PoseSet], settings: TrainSettings) -> str:
+    """A number for all poses, whatever the files are called; for their names where they count."""
     found = hashlib.sha256()
     for x in sets:
         found.update(f"{x.group.name} {len(x)} ".encode())
         found.update(x.poses.contiguous().numpy().tobytes())
         found.update(x.mask.contiguous().numpy().tobytes())
+        if settings.kinds:
+            found.update("\n".join(x.names).encode())
     return found.hexdigest()[:16]

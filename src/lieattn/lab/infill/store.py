@@ -30,7 +30,7 @@ from .advice import Choice
 from .settings import TrainSettings, from_dict
 from .trainer import Progress, Trainer, make_model
 
-FORMAT = 1
+FORMAT = 2
 SETTINGS, LOG, RESULT = "settings.json", "log.jsonl", "result.json"
 LAST, PREVIOUS, BEST = "last.safetensors", "last.previous.safetensors", "best.safetensors"
 KIND = "lieattn infill"
