@@ -20,7 +20,9 @@ SIZE = ["--steps", "4", "--every", "2", "--dim", "16", "--layers", "1", "--windo
 
 
 def named(*names: str) -> data.PoseSet:
-    return data.from_tensor(la.Aff2, la.Aff2.random(len(names)), names=names)
+    """A set of its own, called by its names."""
+    poses = la.Aff2.random(len(names))
+    return data.from_tensor(la.Aff2, poses, names=names, name=" ".join(names))
 
 
 def test_kinds_are_words_that_several_sets_have() -> None:
@@ -29,7 +31,8 @@ def test_kinds_are_words_that_several_sets_have() -> None:
     sets += [named("rect", "7", "odd"), named("8", "9")]
     assert vocabulary(sets, 64) == ("rect", "path")  # the commonest first; two sets are too few
     assert vocabulary(sets, 1) == ("rect",)
-    assert vocabulary([named("1", "2")] * 9, 64) == ()
+    assert vocabulary([named(str(i), "2") for i in range(9)], 64) == ()
+    assert vocabulary(data.windows([named(*["path"] * 9)], 3, 1), 64) == ()  # windows of one set
 
 
 def test_features_are_one_of_the_kinds_or_none() -> None:
