@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import lieattn as la
@@ -403,11 +404,20 @@ def test_checkpoints_keep_what_a_model_was_built_with(tmp_path: Path) -> None:
     model.save_pretrained(tmp_path)
     again = la.InfillModel.from_pretrained(tmp_path)
     assert again.options == {"bends": 1, "features": 3, "framed": 1, "copies": 1}
-    text = (tmp_path / "config.json").read_text()
-    for wrong in ('"copies": -1', '"copies": "x"', '"other": 1'):
-        (tmp_path / "config.json").write_text(text.replace('"copies": 1', wrong))
-        with pytest.raises(la.CheckpointError):
+    config, weights = tmp_path / "config.json", tmp_path / "model.safetensors"
+    text, tensors = config.read_text(), load_file(weights)
+    for right, wrong, message in (
+        ('"copies": 1', '"copies": -1', "copies is -1, expected a number from 0"),
+        ('"copies": 1', '"copies": "x"', "copies is 'x', expected a number from 0"),
+        ('"copies": 1', '"other": 1', "other"),
+        ('"options": {', '"options": 3, "more": {', "options are 3, expected names and numbers"),
+    ):
+        config.write_text(text.replace(right, wrong))
+        save_file(tensors, weights, {"config": config.read_text()})
+        with pytest.raises(la.CheckpointError, match=message):
             la.InfillModel.from_pretrained(tmp_path)
+    with pytest.raises(ValueError, match="features must be at least 0, got -1"):
+        la.InfillModel(la.SE2, SMALL, features=-1)
 
 
 def test_features_that_are_missing_are_asked_for() -> None:
@@ -432,3 +442,28 @@ def test_around_is_what_one_would_count() -> None:
                         at = (row, i, 2 * k + side)
                         assert found.there[at].item() == (k < len(there))
                         assert found.tokens[at].item() == (there[k] if k < len(there) else i)
+
+
+def test_every_parameter_of_a_copying_model_learns() -> None:
+    """Without features too, where no kinds are alike: DDP waits for the gradient of each."""
+    poses, hidden = parts(la.SE3).float(), hidden_some(8, 3).expand(4, 8)
+    for features in (0, 3):
+        model = la.InfillModel(la.SE3, SMALL, features=features, copies=True)
+        names = NAMES.expand(4, 8, 3) if features else None
+        la.infill_loss(model, model(poses, hidden, None, names), poses, hidden).backward()
+        assert [name for name, p in model.named_parameters() if p.grad is None] == []
+
+
+def test_padding_may_hold_anything() -> None:
+    model, poses = copying(la.Aff2), parts(la.Aff2)
+    hidden, mask = hidden_some(8, 3).expand(4, 8), (torch.arange(8) < 6).expand(4, 8)
+    names = NAMES.double().expand(4, 8, 3)
+    spoiled = torch.where(mask[..., None, None], poses, torch.nan)
+    worse = torch.where(mask[..., None], names, torch.nan)
+    plain = model(poses, hidden, mask, names)
+    found = model(spoiled, hidden, mask, worse)
+    assert torch.equal(plain.poses[mask], found.poses[mask])
+    la.infill_loss(model, found, spoiled, hidden).backward()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+    within = model.fill(poses, hidden | ~mask, mask, names).within
+    assert (within[~mask] == 0).all()

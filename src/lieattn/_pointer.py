@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from ._relative_errors import relative_errors, softened
 from .groups import Group
 
 TOLERANCE = 0.25  # error over that of interpolation up to which an option is the right one
@@ -14,9 +15,6 @@ INERTIA = 2.0  # logit of a corrected guess at the start; those of copies are ne
 ALIKE = 3.0  # logit of a copy of a token with the same features, of norm 1, at the start
 LIKELY = 8  # options among which an answer is chosen
 WIDTH = 16  # of the queries and keys that point at what is copied
-SOFT = 0.1  # errors over that of interpolation below which a loss is quadratic
-TINY = 1e-12  # under roots, for their slope at zero
-MIRROR = 1.0  # added to the error of a mirror image
 
 
 class Pointer(nn.Module):
@@ -146,18 +144,3 @@ def position_errors(group: Group, unit: Tensor, x: Tensor, truth: Tensor) -> Ten
     """Errors of the positions of x, as the linear part of the truth has them."""
     placed = with_position(truth, x)
     return softened(relative_errors(group, unit, placed, truth))[..., 0]
-
-
-def relative_errors(group: Group, unit: Tensor, answers: Tensor, truth: Tensor) -> Tensor:
-    """Errors of blocks over `unit [K]`, `[..., K]`; mirror images count as worse."""
-    w, valid = group.relation(answers, truth.expand_as(answers), group.charts[-1])
-    norms = (group.block_sq_norms(group.to_physical(w[..., : group.dim])) + TINY).sqrt()
-    errors = torch.where(valid[..., None], norms / unit, 1)
-    if w.shape[-1] > group.dim:
-        errors = errors + MIRROR * (w[..., group.dim :] > 0.5)
-    return errors
-
-
-def softened(errors: Tensor) -> Tensor:
-    """Errors, of which those below `SOFT` are made quadratic."""
-    return (errors.square() + SOFT**2).sqrt() - SOFT

@@ -102,6 +102,8 @@ class Pretrained:
 
 def _options(config: dict[str, Any]) -> dict[str, int]:
     found = config.get("options", {})
+    if not isinstance(found, dict):
+        raise ValueError(f"options are {found!r}, expected names and numbers")
     for key, value in found.items():
         if not isinstance(value, int) or not 0 <= value <= LARGEST:
             raise ValueError(f"{key} is {value!r}, expected a number from 0 to {LARGEST}")

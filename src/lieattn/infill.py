@@ -51,7 +51,7 @@ class InfillModel(Pretrained, nn.Module):
     Every hidden token starts at the pose between its neighbours, `interpolate`, and all tokens
     see each other in a `LieTransformer`, told their places in the order as invariant features.
     The answer is $g_i \exp(\delta_i)$, so it moves with the set; before training delta is zero,
-    and the model is interpolation.
+    and the model, without `copies`, is interpolation.
 
     Args:
         group: the group of the poses.
@@ -61,9 +61,10 @@ class InfillModel(Pretrained, nn.Module):
             which smooth motions are found by and attention takes long to learn. It is also told
             how it sees as many, the nearest ones, as matrices.
         features: how many numbers of your own tokens have, hidden ones too: what they are, say.
-        framed: whether tokens are told where they are in the frame that poses are given in: the
-            page of a drawing, the model that parts belong to. Answers then no longer move with the
-            poses alone, since that frame does not.
+        framed: whether tokens are told how they stand in the frame that poses are given in: its
+            axes and scale, and places from the mean of the visible ones. For the page of a drawing,
+            the model that parts belong to: answers then turn with the poses no longer, since that
+            frame does not.
         copies: whether an answer may have its linear part or its position from another token, to
             which it points: where poses repeat, as those of parts and layers do, a copy is exact
             and no correction is.
@@ -92,6 +93,9 @@ class InfillModel(Pretrained, nn.Module):
     ) -> None:
         super().__init__()
         group = get_group(group)
+        for name, count in (("bends", bends), ("features", features)):
+            if count < 0:
+                raise ValueError(f"{name} must be at least 0, got {count}.")
         self.bends, self.features = bends, features
         self.framed, self.copies = bool(framed), bool(copies)
         config = replace(

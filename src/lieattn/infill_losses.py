@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
-from ._pointer import options_of, relative_errors, softened, unlikeliness
+from ._pointer import options_of, unlikeliness
 from ._precision import island
+from ._relative_errors import relative_errors, softened
 from .infill import InfillModel, InfillOutput
 
 DOUBTS = 0.1  # weight of their misfit, which changes nothing but doubts
@@ -57,7 +58,7 @@ def infill_loss(model: InfillModel, out: InfillOutput, truth: Tensor, hidden: Te
     Args:
         model: of which `out` is.
         truth: all poses, `[..., N, m, m]`.
-        hidden: `[..., N]`, as the model was given.
+        hidden: `[..., N]`, as the model was given; False in padding.
     """
     losses = infill_losses(model, out, truth, hidden)
     return (losses.risk + DOUBTS * losses.misfit).sum() / hidden.sum().clamp(min=1)

@@ -180,7 +180,14 @@ def test_the_polar_chart_uses_all_pairs_but_those_at_its_cut(tmp_path: Path) -> 
 # ---- the report ------------------------------------------------------------------------------
 
 
-def fake(group: str, model: str, seed: int, factor: float, tail: float = 1.0) -> dict[str, Any]:
+def fake(
+    group: str,
+    model: str,
+    seed: int,
+    factor: float,
+    tail: float = 1.0,
+    valid: float | None = None,
+) -> dict[str, Any]:
     """A run whose errors are those of interpolation times a factor."""
 
     def row(times: float) -> dict[str, Any]:
@@ -193,8 +200,9 @@ def fake(group: str, model: str, seed: int, factor: float, tail: float = 1.0) ->
         block["median"] *= tail
     settings = TrainSettings(files=(GROUPS[group],), model=letter, seed=seed).to_dict()
     result = {"rows": rows, "windows": 3}
-    names = ("group", "model", "seed", "settings", "parameters", "result")
-    return dict(zip(names, (group, model, seed, settings, 1000, result), strict=True))
+    names = ("group", "model", "seed", "settings", "parameters", "valid_loss", "result")
+    values = (group, model, seed, settings, 1000, factor if valid is None else valid, result)
+    return dict(zip(names, values, strict=True))
 
 
 def results(runs: list[dict[str, Any]]) -> dict[str, Any]:
@@ -240,6 +248,15 @@ def test_the_verdict_is_by_seeds_too(a: float, ahead: bool, seeds: int) -> None:
     text = markdown.render(build(found))
     assert ("**not ahead**" in text) is not ahead
     assert ("but SE(2)" in front_note(found)) is not ahead
+
+
+def test_the_chart_is_chosen_by_validation_and_who_else_is_ahead_is_said() -> None:
+    runs = [fake("Aff2", "G", 0, 0.5, valid=0.9), fake("Aff2", "G polar", 0, 0.6, valid=0.8)]
+    runs += [fake("Aff2", "A", 0, 0.7), fake("Aff2", "A told", 0, 0.55)]
+    found = results(runs)
+    assert verdict(found, "Aff2").ours == "G polar"
+    assert "A told is ahead of it on Aff(2)." in front_note(found)
+    assert "C is ahead" not in front_note(found)
 
 
 def test_blocks_that_interpolation_has_right_do_not_count() -> None:

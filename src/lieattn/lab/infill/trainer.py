@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..._pointer import relative_errors, softened
+from ..._relative_errors import relative_errors, softened
 from ...baselines import VectorInfillModel
 from ...config import LieTransformerConfig
 from ...groups import Group

@@ -68,7 +68,8 @@ def _draw_blocks(found: dict[str, Any]) -> bytes:
             shown = _shown(found, group)
             for k, (method, own) in enumerate(shown.items()):
                 offset = 0.7 * ((k + 0.5) / len(shown) - 0.5)
-                values = [_mean(own, block) / _mean(rows["geodesic"], block) for block in blocks]
+                pairs = [(_mean(own, block), _mean(rows["geodesic"], block)) for block in blocks]
+                values = [x / plain if plain > 0 else np.nan for x, plain in pairs]
                 places = np.arange(len(blocks)) + offset
                 axis.plot(places, values, "o", color=_COLOURS[method], ms=9, mec="white")
             axis.set_title(str(get_group(group)))

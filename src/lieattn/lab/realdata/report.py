@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from statistics import mean, stdev
 from typing import Any
 
@@ -92,14 +93,34 @@ def glance_table(found: dict[str, Any]) -> Table:
 
 def front_note(found: dict[str, Any]) -> str:
     """What the table of the front page means, and where G is not ahead."""
-    behind = [str(get_group(g)) for g in groups_of(found) if not verdict(found, g).ahead]
-    told = "on all six groups" if not behind else f"on all groups but {' and '.join(behind)}"
+    groups = groups_of(found)
+    behind = [str(get_group(g)) for g in groups if not verdict(found, g).ahead]
+    told = "on all six groups" if not behind else f"on all groups but {_listed(behind)}"
+    better = {
+        name: [str(get_group(g)) for g in groups if _over(found, g, name) < verdict(found, g).best]
+        for name in ("A told", "C", "IPA")
+    }
+    others = "".join(f" {name} is ahead of it on {_listed(x)}." for name, x in better.items() if x)
     seeds = len({run["seed"] for run in found["runs"]})
     return (
         "Mean error of hidden test poses over that of geodesic interpolation, a mean over blocks, "
         f"± over {seeds} seeds; less is better. G or G polar is ahead of vector tokens (A) and of "
-        f"all simple rivals {told}."
+        f"all simple rivals {told}.{others}"
     )
+
+
+def _over(found: dict[str, Any], group: str, method: str) -> float:
+    """A method's error, a mean over seeds; infinite where it was not run."""
+    rows = rows_of(found, group).get(method)
+    return mean(x.over for x in rows) if rows else inf
+
+
+def _listed(names: list[str]) -> str:
+    """
+    >>> _listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
 
 
 def _verdicts(found: dict[str, Any]) -> str:
@@ -111,8 +132,8 @@ def _verdicts(found: dict[str, Any]) -> str:
         told = f"**{get_group(group)}**: {x.ours} {number(x.best)}, {x.rival} {number(x.least)}"
         rows = rows_of(found, group)
         others = [
-            f"{name} {number(mean(r.over for r in rows[name]))}"
-            for name in ("A told", "IPA")
+            f"{name} {number(_over(found, group, name))}"
+            for name in ("A told", "C", "IPA")
             if name in rows
         ]
         beside = f" Beside it: {', '.join(others)}." if others else ""
@@ -145,7 +166,10 @@ def charts_table(found: dict[str, Any]) -> Table:
 
 def _methods(found: dict[str, Any]) -> str:
     trained = {run["model"] for run in found["runs"]}
-    lines = [f"- **{name}**: {text}." for name, text in RIVALS.items()]
+    tables = [run["result"]["rows"] for run in found["runs"]]
+    lines = [
+        f"- **{name}**: {text}." for name, text in RIVALS.items() if any(name in x for x in tables)
+    ]
     for name, text in MODELS.items():
         if name in trained:
             sizes = sorted({r["parameters"] for r in found["runs"] if r["model"] == name})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 from statistics import mean
 from typing import Any
 
@@ -23,6 +24,7 @@ class Row:
     means: dict[str, float]
     medians: dict[str, float]
     mirrored: float
+    valid: float  # least validation loss; none of simple rivals
     over: float  # mean errors over those of interpolation, a mean over blocks
     over_median: float  # the same of medians
 
@@ -36,14 +38,17 @@ def rows_of(found: dict[str, Any], group: str) -> dict[str, list[Row]]:
             own = {run["model"]: table[run["settings"]["model"]]}
             simple = {rival: table[rival] for rival in RIVALS if rival in table}
             for name, numbers in {**simple, **own}.items():
-                rows.setdefault(name, {})[seed] = _row(name, seed, numbers, table["geodesic"])
+                valid = run["valid_loss"] if name == run["model"] else nan
+                rows.setdefault(name, {})[seed] = _row(
+                    name, seed, numbers, table["geodesic"], valid
+                )
     return {name: [rows[name][s] for s in sorted(rows[name])] for name in METHODS if name in rows}
 
 
-def _row(method: str, seed: int, own: dict[str, Any], plain: dict[str, Any]) -> Row:
+def _row(method: str, seed: int, own: dict[str, Any], plain: dict[str, Any], valid: float) -> Row:
     means, medians = ({b: x[key] for b, x in own["blocks"].items()} for key in ("mean", "median"))
     over, over_median = (_over(own, plain, key) for key in ("mean", "median"))
-    return Row(method, seed, means, medians, own["mirrored"], over, over_median)
+    return Row(method, seed, means, medians, own["mirrored"], valid, over, over_median)
 
 
 def _over(own: dict[str, Any], plain: dict[str, Any], key: str) -> float:
@@ -63,10 +68,10 @@ def groups_of(found: dict[str, Any]) -> list[str]:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether model G, in its better chart, is ahead of vector tokens and of simple rivals.
+    """Whether model G is ahead of vector tokens and of simple rivals.
 
     Attributes:
-        ours, best: the better of G and G polar, and its error.
+        ours, best: of G and G polar the one of the smaller validation losses, and its error.
         rival, least: the best of those it is compared with, and its error.
         seeds: with how many seeds ours is ahead of every one of them, on the same hidden poses.
     """
@@ -87,7 +92,9 @@ def verdict(found: dict[str, Any], group: str) -> Verdict:
     """By mean errors over those of interpolation, means over seeds."""
     rows = rows_of(found, group)
     means = {name: mean(x.over for x in own) for name, own in rows.items()}
-    ours = min((name for name in OURS if name in rows), key=means.__getitem__)
+    ours = min(
+        (name for name in OURS if name in rows), key=lambda name: mean(x.valid for x in rows[name])
+    )
     rival = min((name for name in THEIRS if name in rows), key=means.__getitem__)
     won = [
         all(x.over < rows[name][i].over for name in THEIRS if name in rows)

@@ -34,10 +34,10 @@ RESULTS, LOCK = "results.json", ".lock"
 LINES = 20  # of news, where there is no terminal
 
 
-def run_one(run: Run, again: bool) -> None:
+def run_one(run: Run) -> None:
     """Train and test one model, in a process of its own."""
     torch.set_num_threads(1)
-    train(run.settings, run.folder, Console(quiet=True), World(), again=again)
+    train(run.settings, run.folder, Console(quiet=True), World())
 
 
 def realdata(
@@ -112,6 +112,7 @@ def _gather(runs: list[Run], out: Path, command: str) -> dict[str, Any]:
                 "seed": run.seed,
                 "settings": run.settings.to_dict(),
                 "parameters": _size(run.folder),
+                "valid_loss": min(x["valid_loss"] for x in TrainFolder(run.folder).log()),
                 "result": read_json(run.folder / RESULT),
             }
             for run in sorted(runs, key=lambda run: str(run.folder))
@@ -136,7 +137,7 @@ def _run_all(runs: list[Run], console: Console, jobs: int) -> None:
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(jobs, len(runs)), context) as pool:
-        futures = [pool.submit(run_one, run, False) for run in runs]
+        futures = [pool.submit(run_one, run) for run in runs]
         try:
             _follow(runs, futures, console)
             for future in futures:

@@ -6,34 +6,36 @@ HOW = "\n\n".join(
     (
         "Training, validation and test parts are of different files, or of stretches of one "
         "drive that are apart (docs/data.md). Of every window 15% of the poses are hidden, in "
-        "half of the windows one by one and in half in a row, and found from the others. Seeds "
-        "change the parameters at the start, the order of training and what is hidden; for one "
-        "seed all methods find the same hidden poses from the same visible ones. The step whose"
-        " validation loss is least is tested, once. Steps, width and what models are told were "
-        "chosen by validation losses of one seed.",
+        "half of the windows one by one and in half in a row, and found from the others. "
+        "Seeds change the parameters at the start, the order of training and what is hidden; "
+        "for one seed all methods find the same hidden poses from the same visible ones. The "
+        "step whose validation loss is least is tested, once. Steps, width and what models "
+        "are told were chosen by validation losses of one seed.",
         "All models start at the geodesic interpolation, correct it, and are trained by the "
-        "same loss, the error that is tabled, for as many steps. They are told the place of every "
-        "token in the order of its file. Hidden tokens of all but **A** are also told how they "
-        "see poses around: the nearest two on each side as matrices, and how the next two depart "
-        "from the line through the nearest. These are invariants of the group, which the paper's "
-        "model A does not have; **A told** does, and shows what is left for the attention "
-        "to make better. All but A and A told differ in how tokens attend to each other, in "
-        "nothing else.",
-        "Drawings and parts have no order to speak of, and stand in a frame that means something: "
-        "a page, a part. There all models know that frame (vector tokens by themselves, the others "
-        "by features), are told which of 64 kinds a token is (the element of the drawing, the file "
-        "of the sub-part), the hidden ones too, and may copy: an answer takes its linear part "
-        "or its position from its own correction or from a visible token, whichever has "
-        "the least expected error by the model's votes. Simple rivals take neighbours in the order "
-        "of the file; **alike** knows the kinds.",
-        "Errors are blocks of the logarithm from the answer to the truth: positions in the unit"
-        " of the data, rotations in degrees, logarithms of scale and shear. **Over geodesic** "
-        "is the mean error divided by that of geodesic interpolation, a mean over blocks: below"
-        " 1 a model has learned something that two neighbours do not tell. Means count "
-        "outliers, and errors of real poses have long tails: **of medians** is the same figure "
-        "for medians. **Mirrored** counts answers of the wrong handedness: no correction leads "
-        "to a mirror image, so they are those of the interpolation, and their errors are up to "
-        "the mirror.",
+        "same loss, the error that is tabled, for as many steps (where answers may be copies, "
+        "the likelihood of the right ones joins it). They are told the place of every token "
+        "in the order of its file. Hidden tokens of all but **A** are also told how they see "
+        "poses around: the nearest two on each side as matrices, and how the next two depart "
+        "from the line through the nearest. These are invariants of the group, which the "
+        "paper's model A does not have; **A told** does, and shows what is left for the "
+        "attention to make better. G, C and A told differ in how tokens attend to each other, "
+        "in nothing else; IPA is 56 wide, not 64, to be of the same size.",
+        "Drawings and parts have no order to speak of, and stand in a frame that means "
+        "something: a page, a part. There all models know that frame (vector tokens by "
+        "themselves, the others by features), are told which of up to 64 kinds a token is "
+        "(the element of the drawing, the file of the sub-part), the hidden ones too, and may "
+        "copy: an answer takes its linear part or its position from its own correction or "
+        "from a visible token, whichever has the least expected error by the model's votes. "
+        "Simple rivals take neighbours in the order of the file; **alike** knows the kinds.",
+        "Errors are blocks of the logarithm from the answer to the truth: positions in the "
+        "unit of the data, rotations in degrees, logarithms of scale and shear. **Over "
+        "geodesic** is the mean error divided by that of geodesic interpolation, a mean over "
+        "blocks: below 1 a model has learned something that two neighbours do not tell. Means "
+        "count outliers, and errors of real poses have long tails: **of medians** is the same "
+        "figure for medians, of the blocks whose median error is not zero. **Mirrored** "
+        "counts answers of the wrong handedness, which no correction leads to, copies do; "
+        "their errors are up to the mirror, in tables; in training they count as larger by "
+        "that of interpolation.",
     )
 )
 
