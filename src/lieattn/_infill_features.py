@@ -19,20 +19,23 @@ def width_around(group: Group, count: int) -> int:
 
 
 def poses_around(group: Group, guess: Tensor, visible: Tensor, count: int, step: Tensor) -> Tensor:
-    """How tokens see poses on both sides, `[..., N, width]`: invariants, in units of `step [dim]`.
+    """How hidden tokens see poses around, `[..., N, width]`: invariants, in units of `step [dim]`.
 
     Bends of `count` poses further away, and the matrices of as many, the nearest ones: unlike
     logarithms they are continuous where a rotation is half a turn.
     """
     n, near = group.n, around(visible, count)
-    others = take_several(guess, near.tokens)
+    rows = (~visible).nonzero(as_tuple=True)
+    others = take_several(guess, near.tokens, rows)
     with island(guess):
         bent = bends(group, guess, visible, count) / step.to(guess)
-        seen = group.relative(guess[..., None, :, :].expand_as(others), others)
+        seen = group.relative(guess[rows][:, None].expand_as(others), others)
         entries = [(seen[..., :n, :n] - torch.eye(n).to(seen)).flatten(-2)]
         if group.matrix_size > n:
             entries.append(seen[..., :n, n] / step[:n].to(seen))
-        views = torch.where(near.there[..., None], torch.cat(entries, -1), 0)
+        found = torch.where(near.there[rows][..., None], torch.cat(entries, -1), 0)
+        nothing = found.new_zeros(*visible.shape, *found.shape[1:])
+        views = nothing.index_put(rows, found)
     # asinh: as they are while small, and nothing is so large that it drowns the rest.
     return torch.cat([bent.flatten(-2), views.flatten(-2)], -1).asinh()
 

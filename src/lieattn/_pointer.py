@@ -7,13 +7,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ._relative_errors import relative_errors, softened
+from ._relative_errors import TINY, relative_errors, softened
 from .groups import Group
 
 TOLERANCE = 0.25  # error over that of interpolation up to which an option is the right one
 INERTIA = 2.0  # logit of a corrected guess at the start; those of copies are near zero
 ALIKE = 3.0  # logit of a copy of a token with the same features, of norm 1, at the start
-LIKELY = 8  # options among which an answer is chosen
+LIKELY = 6  # options among which an answer is chosen
 WIDTH = 16  # of the queries and keys that point at what is copied
 
 
@@ -125,11 +125,9 @@ def unlikeliness(
     errors = [linear_errors(group, unit, options, goals)]
     if votes.shape[1] > 1:
         errors.append(position_errors(group, unit, options, goals))
-    found = [
-        -TOLERANCE * (share - error / TOLERANCE).logsumexp(-1)
-        for share, error in zip(votes.log_softmax(-1).unbind(1), errors, strict=True)
-    ]
-    return torch.stack(found).sum(0)
+    off = torch.stack(errors, 1).masked_fill(votes.isneginf(), 0)  # padding may be anything
+    found = -TOLERANCE * (votes.log_softmax(-1) - off / TOLERANCE).logsumexp(-1)
+    return found.sum(1)
 
 
 def linear_errors(group: Group, unit: Tensor, x: Tensor, truth: Tensor) -> Tensor:
@@ -142,5 +140,5 @@ def linear_errors(group: Group, unit: Tensor, x: Tensor, truth: Tensor) -> Tenso
 
 def position_errors(group: Group, unit: Tensor, x: Tensor, truth: Tensor) -> Tensor:
     """Errors of the positions of x, as the linear part of the truth has them."""
-    placed = with_position(truth, x)
-    return softened(relative_errors(group, unit, placed, truth))[..., 0]
+    apart = group.relative(with_position(truth, x), truth)[..., :-1, -1]
+    return softened((apart.square().sum(-1) + TINY).sqrt() / unit[0])

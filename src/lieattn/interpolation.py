@@ -67,16 +67,17 @@ def interpolate(group: Group, poses: Tensor, visible: Tensor) -> Tensor:
     """
     near = neighbours_in_order(visible)
     known = torch.where(visible[..., None, None], poses, group.identity().to(poses))
-    first, second = take(known, near.before), take(known, near.after)
+    rows = (~visible).nonzero(as_tuple=True)
+    first, second = (take(known, index)[rows] for index in (near.before, near.after))
+    share = near.share[rows]
     with island(poses):
         w, valid = global_relation(group, first, second)
-        share = near.share.to(w.dtype)[..., None]
-        between = group.compose(first, group.exp(share * w, chart=group.charts[-1]))
-    nearer = torch.where(near.share[..., None, None] <= 0.5, first, second)
+        steps = share.to(w.dtype)[..., None] * w
+        between = group.compose(first, group.exp(steps, chart=group.charts[-1]))
+    nearer = torch.where(share[..., None, None] <= 0.5, first, second)
     # Ends are copies: a step of zero would only round them.
-    inner = valid & (near.after > near.before)
-    guess = torch.where(inner[..., None, None], between, nearer)
-    return torch.where(visible[..., None, None], poses, guess)
+    inner = valid & (near.after > near.before)[rows]
+    return known.index_put(rows, torch.where(inner[..., None, None], between.to(known), nearer))
 
 
 class Around(NamedTuple):
@@ -127,20 +128,22 @@ def bends(group: Group, guess: Tensor, visible: Tensor, count: int) -> Tensor:
         tokens. At an end, where a guess is a copy, v is zero.
     """
     near = neighbours_in_order(visible)
-    index = torch.arange(visible.shape[-1], device=visible.device).expand(visible.shape)
-    inner = ~visible & (near.after > near.before)
-    found = around(visible, count, skip=1)
+    further = around(visible, count, skip=1)
+    rows = (~visible).nonzero(as_tuple=True)
     with island(guess):
-        first, second = take(guess, near.before), take(guess, near.after)
+        first, second = (take(guess, index)[rows] for index in (near.before, near.after))
         across, valid = global_relation(group, first, second)
-        steps = (near.after - near.before).clamp(min=1)[..., None]
-        line = torch.where((inner & valid)[..., None], across / steps, 0)
-        others = take_several(guess, found.tokens)
-        w, valid = global_relation(group, guess[..., None, :, :].expand_as(others), others)
-        apart = (found.tokens - index[..., None])[..., None]
-        shown = found.there & valid & ~visible[..., None]
-        bent = torch.where(shown[..., None], w - apart * line[..., None, :], 0)
-    return torch.cat([line[..., None, :], bent], -2)
+        steps = (near.after - near.before)[rows][..., None]
+        inner = valid[..., None] & (steps > 0)
+        line = torch.where(inner, across / steps.clamp(min=1), 0)
+        others = take_several(guess, further.tokens, rows)
+        w, valid = global_relation(group, guess[rows][:, None].expand_as(others), others)
+        apart = (further.tokens[rows] - rows[-1][:, None])[..., None]
+        shown = (further.there[rows] & valid)[..., None]
+        bent = torch.where(shown, w - apart * line[:, None], 0)
+    found = torch.cat([line[:, None], bent], 1)
+    nothing = found.new_zeros(*visible.shape, *found.shape[1:])
+    return nothing.index_put(rows, found)
 
 
 def global_relation(group: Group, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -160,6 +163,7 @@ def take(poses: Tensor, index: Tensor) -> Tensor:
     return poses.gather(-3, index)
 
 
-def take_several(poses: Tensor, index: Tensor) -> Tensor:
-    """Poses `[..., N, K, m, m]` of the tokens `index [..., N, K]`."""
-    return take(poses, index.flatten(-2)).unflatten(-3, index.shape[-2:])
+def take_several(poses: Tensor, index: Tensor, rows: tuple[Tensor, ...]) -> Tensor:
+    """Poses `[n, K, m, m]` of the tokens `index [..., N, K]`, for the n tokens `rows` alone."""
+    sets = rows[:-1]
+    return poses[(*(x[:, None] for x in sets), index[rows])]

@@ -45,12 +45,12 @@ class Recipe:
 
 
 RECIPES = {
-    "SO2": Recipe(32, 500, {"G": 42, "C": 142, "A": 30, "A told": 34}),
-    "SE2": Recipe(32, 500, {"G": 54, "C": 179, "A": 28, "A told": 31}),
-    "SO3": Recipe(32, 500, {"G": 74, "C": 205, "A": 33, "A told": 36}),
-    "SE3": Recipe(32, 500, {"G": 84, "C": 203, "A": 36, "A told": 39, "IPA": 90}),
-    "Aff2": Recipe(16, 400, {"G": 140, "G polar": 140, "C": 180, "A": 100, "A told": 110}, SETS),
-    "Aff3": Recipe(16, 150, {"G": 800, "G polar": 750, "C": 950, "A": 450, "A told": 550}, SETS),
+    "SO2": Recipe(32, 600, {"G": 42, "C": 142, "A": 30, "A told": 34}),
+    "SE2": Recipe(32, 600, {"G": 54, "C": 179, "A": 28, "A told": 31}),
+    "SO3": Recipe(32, 600, {"G": 74, "C": 205, "A": 33, "A told": 36}),
+    "SE3": Recipe(32, 600, {"G": 84, "C": 203, "A": 36, "A told": 39, "IPA": 90}),
+    "Aff2": Recipe(16, 600, {"G": 140, "G polar": 140, "C": 180, "A": 100, "A told": 110}, SETS),
+    "Aff3": Recipe(16, 300, {"G": 800, "G polar": 750, "C": 950, "A": 450, "A told": 550}, SETS),
 }
 VALIDATIONS = 10
 
