@@ -27,6 +27,7 @@ NOTE = (
     "makes this page. The data: [data.md](../data.md); training on poses of your own: "
     "[training.md](../training.md)."
 )
+REPORT = "The report: [docs/real-data](docs/real-data/README.md)."
 
 
 def publish(folder: Path | None, root: Path = ROOT) -> None:
@@ -68,7 +69,7 @@ def page(found: dict[str, Any]) -> str:
 def with_table(front: str, found: dict[str, Any]) -> str:
     """The front page with its table between the marks."""
     start, end = front.index(MARKS[0]) + len(MARKS[0]), front.index(MARKS[1])
-    table = f"{markdown.table(glance_table(found))}\n\n{front_note(found)}"
+    table = f"{markdown.table(glance_table(found))}\n\n{front_note(found)} {REPORT}"
     return f"{front[:start]}\n{table}\n{front[end:]}"
 
 
