@@ -52,7 +52,8 @@ def test_models_of_a_group_differ_in_how_they_attend_alone(tmp_path: Path) -> No
         plain = {replace(run.settings, model="G", chart="auto") for run in runs if run.model != "A"}
         assert len(plain) == 1
         (vectors,) = (run.settings for run in runs if run.model == "A")
-        assert {replace(vectors, model="G", bends=2)} == plain
+        bends = 0 if group.startswith("Aff") else 2
+        assert {replace(vectors, model="G", bends=bends)} == plain
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -66,7 +67,8 @@ def test_models_of_a_group_are_of_one_size_and_told_the_same(group: str, tmp_pat
         framed = run.settings.framed and run.settings.model != "A"
         assert model.framed == framed == (group.startswith("Aff") and run.model[0] != "A")
     plain = told.pop("A")
-    assert all(x == {**plain, "bends": 2} for x in told.values())
+    around = {} if group.startswith("Aff") else {"bends": 2}
+    assert all(x == {**plain, **around} for x in told.values())
     assert max(sizes.values()) < 1.1 * min(sizes.values())
 
 
@@ -173,8 +175,7 @@ def test_the_polar_chart_uses_all_pairs_but_those_at_its_cut(tmp_path: Path) -> 
     used = {run.group: pairs_used(run.settings) for run in runs if run.model == "G"}
     assert used["Aff2"]["principal"] < 0.95
     assert used["Aff2"]["polar"] > 0.98
-    assert list(used["SE2"]) == ["principal"]
-    assert used["SE2"]["principal"] > 0.99
+    assert used["SE2"]["principal"] == used["SE2"]["polar"] > 0.99  # one chart by two names
 
 
 # ---- the report ------------------------------------------------------------------------------
@@ -300,7 +301,7 @@ def test_publishing_writes_pages_that_agree_with_the_numbers(tmp_path: Path) -> 
     written = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert f"<!-- realdata -->\n{markdown.table(glance_table(found))}\n" in written
     (tmp_path / "run" / "results.json").write_text(json.dumps({**found, "runs": found["runs"][1:]}))
-    with pytest.raises(SystemExit, match="does not hold the whole table: 80 of 81"):
+    with pytest.raises(SystemExit, match="does not hold the whole table: 74 of 75"):
         tool["publish"](tmp_path / "run", tmp_path)
 
 

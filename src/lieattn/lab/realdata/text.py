@@ -10,7 +10,8 @@ HOW = "\n\n".join(
         "Seeds change the parameters at the start, the order of training and what is hidden; "
         "for one seed all methods find the same hidden poses from the same visible ones. The "
         "step whose validation loss is least is tested, once. Steps, width and what models "
-        "are told were chosen by validation losses of one seed.",
+        "are told were chosen by validation losses, of one seed most of them, of three on "
+        "Aff(2).",
         "All models start at the geodesic interpolation, correct it, and are trained by the "
         "same loss, the error that is tabled, for as many steps (where answers may be copies, "
         "the likelihood of the right ones joins it). They are told the place of every token "
@@ -21,12 +22,13 @@ HOW = "\n\n".join(
         "attention to make better. G, C and A told differ in how tokens attend to each other, "
         "in nothing else; IPA is 56 wide, not 64, to be of the same size.",
         "Drawings and parts have no order to speak of, and stand in a frame that means "
-        "something: a page, a part. There all models know that frame (vector tokens by "
-        "themselves, the others by features), are told which of up to 64 kinds a token is "
-        "(the element of the drawing, the file of the sub-part), the hidden ones too, and may "
-        "copy: an answer takes its linear part or its position from its own correction or "
-        "from a visible token, whichever has the least expected error by the model's votes. "
-        "Simple rivals take neighbours in the order of the file; **alike** knows the kinds.",
+        "something: a page, a part. There no model is told of poses around (A told would be "
+        "A), all know that frame (vector tokens by themselves, the others by features), are "
+        "told which of up to 64 kinds a token is (the element of the drawing, the file of the "
+        "sub-part), the hidden ones too, and may copy: an answer takes its linear part or its "
+        "position from its own correction or from a visible token, whichever has the least "
+        "expected error by the model's votes. Simple rivals take neighbours in the order of "
+        "the file; **alike** knows the kinds.",
         "Errors are blocks of the logarithm from the answer to the truth: positions in the "
         "unit of the data, rotations in degrees, logarithms of scale and shear. **Over "
         "geodesic** is the mean error divided by that of geodesic interpolation, a mean over "
