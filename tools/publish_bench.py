@@ -34,11 +34,7 @@ def publish(folder: Path | None, root: Path = ROOT) -> None:
             sys.exit(f"{folder} holds a bench that was stopped before its end.")
         shutil.copyfile(folder / RESULTS, docs / RESULTS)
     found = json.loads((docs / RESULTS).read_text(encoding="utf-8"))
-    figures = docs / markdown.FIGURES
-    shutil.rmtree(figures, ignore_errors=True)
-    figures.mkdir()
-    for figure in document(found).figures():
-        (figures / f"{figure.name}.svg").write_bytes(figure.svg)
+    markdown.write_figures(document(found), docs)
     (docs / "README.md").write_text(page(found), encoding="utf-8")
     front = root / "README.md"
     front.write_text(with_table(front.read_text(encoding="utf-8"), found), encoding="utf-8")
@@ -52,9 +48,8 @@ def page(found: dict[str, Any]) -> str:
 
 def with_table(front: str, found: dict[str, Any]) -> str:
     """The front page with its table between the marks."""
-    start, end = front.index(MARKS[0]) + len(MARKS[0]), front.index(MARKS[1])
     table = f"{markdown.table(front_table(found))}\n\n{front_note(found)}"
-    return f"{front[:start]}\n{table}\n{front[end:]}"
+    return markdown.between(front, MARKS, table)
 
 
 if __name__ == "__main__":

@@ -37,11 +37,7 @@ def publish(folder: Path | None, root: Path = ROOT) -> None:
         require_whole(json.loads((folder / RESULTS).read_text(encoding="utf-8")), folder)
         shutil.copyfile(folder / RESULTS, docs / RESULTS)
     found = json.loads((docs / RESULTS).read_text(encoding="utf-8"))
-    figures = docs / markdown.FIGURES
-    shutil.rmtree(figures, ignore_errors=True)
-    figures.mkdir()
-    for figure in build(found).figures():
-        (figures / f"{figure.name}.svg").write_bytes(figure.svg)
+    markdown.write_figures(build(found), docs)
     (docs / "README.md").write_text(page(found), encoding="utf-8")
     front = root / "README.md"
     front.write_text(with_table(front.read_text(encoding="utf-8"), found), encoding="utf-8")
@@ -68,9 +64,8 @@ def page(found: dict[str, Any]) -> str:
 
 def with_table(front: str, found: dict[str, Any]) -> str:
     """The front page with its table between the marks."""
-    start, end = front.index(MARKS[0]) + len(MARKS[0]), front.index(MARKS[1])
     table = f"{markdown.table(glance_table(found))}\n\n{front_note(found)} {REPORT}"
-    return f"{front[:start]}\n{table}\n{front[end:]}"
+    return markdown.between(front, MARKS, table)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ front page. Without a folder the pages are written anew from the results that ar
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -40,11 +39,7 @@ def main() -> None:
             sys.exit(f"{sys.argv[1]} does not hold full runs of all groups and models.")
         write_json(DOCS / RESULTS, found, indent=None)
         write_json(DOCS / TIMING, timing)
-    figures = DOCS / markdown.FIGURES
-    shutil.rmtree(figures, ignore_errors=True)
-    figures.mkdir()
-    for figure in document().figures():
-        (figures / f"{figure.name}.svg").write_bytes(figure.svg)
+    markdown.write_figures(document(), DOCS)
     (DOCS / "README.md").write_text(page(), encoding="utf-8")
     FRONT.write_text(with_table(FRONT.read_text(encoding="utf-8")), encoding="utf-8")
 
@@ -66,8 +61,7 @@ def page() -> str:
 
 def with_table(front: str) -> str:
     """The front page with its table of the paper's protocol."""
-    start, end = front.index(MARKS[0]) + len(MARKS[0]), front.index(MARKS[1])
-    return f"{front[:start]}\n{front_table(published(RESULTS))}\n{front[end:]}"
+    return markdown.between(front, MARKS, front_table(published(RESULTS)))
 
 
 def front_table(found: dict[str, Any]) -> str:

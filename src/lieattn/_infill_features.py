@@ -41,13 +41,18 @@ def poses_around(group: Group, guess: Tensor, visible: Tensor, count: int, step:
 
 
 def in_frame(group: Group, poses: Tensor, visible: Tensor) -> Tensor:
-    """Where tokens are in the frame of the poses, from the mean of visible ones: `[..., N, F]`."""
+    """How tokens stand in the frame of the poses, `[..., N, F]`; places from the visible mean."""
     if group.matrix_size == group.n:
         return poses.flatten(-2)
+    places = poses[..., :-1, -1] - mean_position(poses, visible)
+    return torch.cat([poses[..., :-1, :-1].flatten(-2), places], -1)
+
+
+def mean_position(poses: Tensor, visible: Tensor) -> Tensor:
+    """Of the visible poses of every set, `[..., 1, n]`; others may hold anything."""
     seen = visible[..., None]
     where = torch.where(seen, poses[..., :-1, -1], 0)
-    mean = where.sum(-2, keepdim=True) / seen.sum(-2, keepdim=True).clamp(min=1)
-    return torch.cat([poses[..., :-1, :-1].flatten(-2), poses[..., :-1, -1] - mean], -1)
+    return where.sum(-2, keepdim=True) / seen.sum(-2, keepdim=True).clamp(min=1)
 
 
 def place_features(visible: Tensor, hidden: Tensor) -> Tensor:

@@ -60,12 +60,6 @@ def options_of(moved: Tensor, known: Tensor, rows: tuple[Tensor, ...]) -> Tensor
 
 
 @torch.no_grad()
-def likeliest(votes: Tensor) -> Tensor:
-    """The options `[n, P]` that most of the votes `[n, P, O]` are for."""
-    return votes.argmax(-1)
-
-
-@torch.no_grad()
 def safest(group: Group, unit: Tensor, options: Tensor, votes: Tensor) -> Tensor:
     """Of options `[n, O, m, m]`, part by part, those of the least expected error: `[n, P]`.
 

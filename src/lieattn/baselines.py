@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from . import _model_inputs as inputs
+from ._infill_features import mean_position
 from ._masks import pair_mask
 from ._precision import island
 from .checkpoint import Pretrained
@@ -174,12 +175,11 @@ class VectorInfillModel(InfillModel):
         """As `InfillModel.forward`."""
         if self.group.matrix_size == self.group.n:  # no positions
             return super().forward(poses, hidden, mask, features)
-        visible = (~hidden if mask is None else mask & ~hidden)[..., None]
-        positions = torch.where(visible, poses[..., :-1, -1], 0)
-        mean = positions.sum(-2, keepdim=True) / visible.sum(-2, keepdim=True).clamp(min=1)
+        visible = ~hidden if mask is None else mask & ~hidden
+        mean = mean_position(poses, visible)
         there = self.group.identity(*mean.shape[:-1]).to(poses)
         there[..., :-1, -1] = mean
-        known = torch.where(visible[..., None], poses, torch.eye(poses.shape[-1]).to(poses))
+        known = torch.where(visible[..., None, None], poses, torch.eye(poses.shape[-1]).to(poses))
         out = super().forward(self.group.relative(there, known), hidden, mask, features)
         moved = self.group.compose(there, out.poses)
         answers = torch.where(hidden[..., None, None], moved, poses)

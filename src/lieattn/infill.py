@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ._infill_features import PLACES, in_frame, place_features, poses_around, width_around
 from ._modes import evaluating
-from ._pointer import Pointer, assemble, likeliest, options_of, safest
+from ._pointer import Pointer, assemble, options_of, safest
 from ._precision import at_least_float32, island
 from ._pytree import exportable
 from .checkpoint import Pretrained
@@ -25,9 +25,9 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)  # shares of answers that a bound holds for
 
 @exportable
 class InfillOutput(NamedTuple):
-    """What is trained: a correction of each hidden token's first guess, and doubts about it."""
+    """What is trained: a correction of each hidden token's first guess, doubts, and votes."""
 
-    delta: Tensor  # [..., N, dim], from each frame to the answer; 0 for what is known
+    delta: Tensor  # [..., N, dim], from each frame to the corrected guess; 0 for what is known
     poses: Tensor  # [..., N, m, m]: answers, and known poses as they were
     frames: Tensor  # [..., N, m, m], what delta corrects: interpolated poses, or where they moved
     doubt: Tensor  # [..., N, K], logarithm of the error of each block, over `model.unit`
@@ -167,9 +167,8 @@ class InfillModel(Pretrained, nn.Module):
             rows = hidden.nonzero(as_tuple=True)
             options = options_of(moved, guess, rows)
             # While it learns, the likeliest: what is safest takes as long as attention does.
-            if self.training:
-                chosen = likeliest(votes[rows])
-            else:
+            chosen = votes[rows].argmax(-1)
+            if not self.training:
                 chosen = safest(self.group, self.unit, options, votes[rows])
             answers = answers.index_put(rows, assemble(options, chosen))
         # Detached: doubts are read off the states, they do not change the answers.

@@ -71,7 +71,7 @@ def train(
     ] = None,
     framed: Annotated[
         bool | None,
-        typer.Option(help="Tell poses where they are in the file's frame.", show_default=False),
+        typer.Option(help="Tell poses how they stand in the file's frame.", show_default=False),
     ] = None,
     copies: Annotated[
         bool | None,

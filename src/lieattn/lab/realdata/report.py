@@ -116,7 +116,8 @@ def _over(found: dict[str, Any], group: str, method: str) -> float:
 
 
 def _listed(names: list[str]) -> str:
-    """
+    """Names in a sentence.
+
     >>> _listed(["a", "b", "c"])
     'a, b and c'
     """
