@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import runpy
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 from walks import command
 
 import lieattn as la
@@ -20,7 +22,14 @@ from lieattn.lab.infill.settings import TrainSettings
 from lieattn.lab.infill.sources import parts
 from lieattn.lab.realdata.pairs import pairs_used
 from lieattn.lab.realdata.plan import GROUPS, RECIPES, chosen, models_of, plan
-from lieattn.lab.realdata.report import build, charts_table, front_note, glance_table, group_table
+from lieattn.lab.realdata.report import (
+    build,
+    charts_table,
+    front_note,
+    glance_table,
+    group_table,
+    print_tables,
+)
 from lieattn.lab.realdata.results import rows_of, verdict
 from lieattn.lab.report import markdown
 from lieattn.lab.storage import RunError
@@ -227,11 +236,27 @@ def test_the_report_has_every_method_and_its_spread() -> None:
     runs += [fake("Aff3", "A", s, 0.9) for s in range(3)]
     runs += [fake("Aff3", m, s, x) for m, x in (("G", 0.4), ("G polar", 0.3)) for s in range(3)]
     text = markdown.render(build(results(runs)))
-    assert "| SE(3) | backbones | 2 ± 0 | 1 | 1 ± 0.1 | 0.8 ± 0.1 | 0.7 ± 0.1 |" in text
-    assert "| **0.6 ± 0.1** | = G |" in text
+    assert "| error over geodesic | SE(3) | Aff(3) |" in text
+    assert "| data | backbones | bricks |" in text
+    assert "| geodesic | 1 | 1 |" in text
+    assert "| IPA | 0.8 ± 0.1 |  |" in text
+    assert "| G | **0.6 ± 0.1** | 0.4 ± 0 |" in text
+    assert "| G polar | = G | **0.3 ± 0** |" in text
     assert "| Aff(3) | 50% | 100% | 0.4 ± 0 | 0.3 ± 0 | 25 ± 0% |" in text
     assert "- **Aff(3)**: G polar 0.3, A 0.9: ahead of A and of all simple rivals" in text
     assert "IPA is left out" not in text
+
+
+def test_the_table_of_a_terminal_is_not_cut_off() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    print_tables(whole(), console)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    lines = [line.split() for line in text.splitlines()]
+    assert ["nearest", *["2.00"] * 6] in lines
+    assert ["G", "polar", "=", "G", "=", "G", "=", "G", "=", "G", "0.50", "0.50"] in lines
 
 
 def test_medians_are_told_apart_from_means() -> None:

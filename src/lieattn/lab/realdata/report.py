@@ -18,7 +18,7 @@ from ..infill.tables import number
 from ..report.document import Section, Table
 from .figures import by_block, overview
 from .plan import GROUPS, MODELS
-from .results import METHODS, groups_of, rows_of, verdict
+from .results import METHODS, groups_of, means_of, rows_of, verdict
 from .text import HOW, WHY
 
 UNITS = {"rotation": "rotation, deg", "scale": "log scale", "shear": "log shear"}
@@ -73,22 +73,29 @@ def _made(found: dict[str, Any]) -> str:
 
 
 def glance_table(found: dict[str, Any]) -> Table:
-    """Errors over those of interpolation, the least of a group in bold."""
+    """Errors over those of interpolation, a row a method, the least of a group in bold."""
     groups = groups_of(found)
-    shown = [name for name in METHODS if any(name in rows_of(found, group) for group in groups)]
-    rows = []
-    for group in groups:
-        own = rows_of(found, group)
-        means = {name: mean(x.over for x in own[name]) for name in own}
-        cells = []
-        for name in shown:
-            if name in own:
-                text = "1" if name == "geodesic" else spread([x.over for x in own[name]])
-                cells.append(f"**{text}**" if means[name] == min(means.values()) else text)
-            else:
-                cells.append("= G" if name == "G polar" else "")
-        rows.append([str(get_group(group)), GROUPS[group], *cells])
-    return Table(["error over geodesic", "data", *shown], rows)
+    data = ["data", *(GROUPS[group] for group in groups)]
+    columns = [_glance(found, group, spreads=True) for group in groups]
+    rows = [[name, *(column[name] for column in columns)] for name in _methods_of(found)]
+    return Table(["error over geodesic", *(str(get_group(g)) for g in groups)], [data, *rows])
+
+
+def _methods_of(found: dict[str, Any]) -> list[str]:
+    """Methods that were run on any group, in the order of the tables."""
+    there = {name for group in groups_of(found) for name in rows_of(found, group)}
+    return [name for name in METHODS if name in there]
+
+
+def _glance(found: dict[str, Any], group: str, *, spreads: bool) -> dict[str, str]:
+    """Cells of a group by method: means over seeds, with their spread or without."""
+    own, means = rows_of(found, group), means_of(found, group)
+    cells = {name: "= G" if name == "G polar" else "" for name in METHODS}
+    for name, value in means.items():
+        text = spread([x.over for x in own[name]]) if spreads else f"{value:.2f}"
+        text = "1" if name == "geodesic" else text
+        cells[name] = f"**{text}**" if value == min(means.values()) else text
+    return cells
 
 
 def front_note(found: dict[str, Any]) -> str:
@@ -97,7 +104,11 @@ def front_note(found: dict[str, Any]) -> str:
     behind = [str(get_group(g)) for g in groups if not verdict(found, g).ahead]
     told = "on all six groups" if not behind else f"on all groups but {_listed(behind)}"
     better = {
-        name: [str(get_group(g)) for g in groups if _over(found, g, name) < verdict(found, g).best]
+        name: [
+            str(get_group(g))
+            for g in groups
+            if means_of(found, g).get(name, inf) < verdict(found, g).best
+        ]
         for name in ("A told", "C", "IPA")
     }
     others = "".join(f" {name} is ahead of it on {_listed(x)}." for name, x in better.items() if x)
@@ -107,12 +118,6 @@ def front_note(found: dict[str, Any]) -> str:
         f"± over {seeds} seeds; less is better. G or G polar is ahead of vector tokens (A) and of "
         f"all simple rivals {told}.{others}"
     )
-
-
-def _over(found: dict[str, Any], group: str, method: str) -> float:
-    """A method's error, a mean over seeds; infinite where it was not run."""
-    rows = rows_of(found, group).get(method)
-    return mean(x.over for x in rows) if rows else inf
 
 
 def _listed(names: list[str]) -> str:
@@ -131,11 +136,9 @@ def _verdicts(found: dict[str, Any]) -> str:
         x = verdict(found, group)
         seeds = f"with {x.seeds} of {x.of} seeds" if x.of > 1 else "with one seed"
         told = f"**{get_group(group)}**: {x.ours} {number(x.best)}, {x.rival} {number(x.least)}"
-        rows = rows_of(found, group)
+        means = means_of(found, group)
         others = [
-            f"{name} {number(_over(found, group, name))}"
-            for name in ("A told", "C", "IPA")
-            if name in rows
+            f"{name} {number(means[name])}" for name in ("A told", "C", "IPA") if name in means
         ]
         beside = f" Beside it: {', '.join(others)}." if others else ""
         if x.ahead:
@@ -214,13 +217,19 @@ def group_table(found: dict[str, Any], group: str) -> Table:
 
 
 def print_tables(found: dict[str, Any], console: Console) -> None:
-    """The first table of the report in a terminal."""
-    cells = glance_table(found)
-    title = "\nError of hidden poses over that of geodesic interpolation"
+    """The means of the report's first table, narrow enough for a terminal."""
+    groups = groups_of(found)
+    seeds = len({run["seed"] for run in found["runs"]})
+    means = f", means of {seeds} seeds" if seeds > 1 else ""
+    title = f"\nError of hidden poses over that of geodesic interpolation{means}"
     screen = Screen(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for i, name in enumerate(["", *cells.header[2:]]):
-        screen.add_column(name, justify="right" if i else "left")
-    for row in cells.rows:
-        bold = [f"[bold]{x.strip('*')}[/bold]" if x.startswith("**") else x for x in row]
-        screen.add_row(bold[0], *bold[2:])
+    screen.add_column("")
+    for group in groups:
+        screen.add_column(str(get_group(group)), justify="right")
+    columns = [_glance(found, group, spreads=False) for group in groups]
+    for name in _methods_of(found):
+        cells = [column[name] for column in columns]
+        screen.add_row(
+            name, *(f"[bold]{x.strip('*')}[/bold]" if x.startswith("**") else x for x in cells)
+        )
     console.print(screen)

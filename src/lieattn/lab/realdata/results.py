@@ -61,6 +61,11 @@ def _over(own: dict[str, Any], plain: dict[str, Any], key: str) -> float:
     return mean(ratios) if ratios else 1.0
 
 
+def means_of(found: dict[str, Any], group: str) -> dict[str, float]:
+    """Errors of every method on a group over those of interpolation, means over seeds."""
+    return {name: mean(x.over for x in own) for name, own in rows_of(found, group).items()}
+
+
 def groups_of(found: dict[str, Any]) -> list[str]:
     """Groups that were run, in the order of the paper."""
     return [group for group in GROUPS if any(run["group"] == group for run in found["runs"])]
@@ -90,8 +95,7 @@ class Verdict:
 
 def verdict(found: dict[str, Any], group: str) -> Verdict:
     """By mean errors over those of interpolation, means over seeds."""
-    rows = rows_of(found, group)
-    means = {name: mean(x.over for x in own) for name, own in rows.items()}
+    rows, means = rows_of(found, group), means_of(found, group)
     ours = min(
         (name for name in OURS if name in rows), key=lambda name: mean(x.valid for x in rows[name])
     )
