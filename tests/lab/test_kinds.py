@@ -99,5 +99,5 @@ def test_names_that_are_numbers_are_no_kinds(tmp_path: Path) -> None:
     walk = write_tum(tmp_path / "walk.tum")
     code, text, _ = command("train", walk, *SIZE, "--kinds", "8", "--out", tmp_path / "run")
     assert code == 0
-    assert "no kinds: names of poses have no word in common" in text
+    assert "no kinds: no first word of a name is in 3 sets or more" in text
     assert load_trained(tmp_path / "run").choice.kinds == ()

@@ -53,6 +53,38 @@ def test_rows_of_nan_are_filled_and_the_rest_is_kept(run: Path, tmp_path: Path) 
     assert filled.names == tuple(f"{i / 10:.1f}" for i in range(80))
 
 
+def test_sets_without_gaps_are_saved_too_and_time_stamps_are_asked_for(
+    run: Path, tmp_path: Path
+) -> None:
+    both = [
+        data.PoseSet(
+            la.SE3,
+            curve(20),
+            torch.arange(20) != gap,
+            tuple(f"part {i}" for i in range(20)),
+            f"set {gap}",
+            "file",
+        )
+        for gap in (7, -1)
+    ]
+    data.save(tmp_path / "two.npz", both)
+    code, _, errors = command("predict", run, tmp_path / "two.npz", "--save", tmp_path / "x.npz")
+    assert (code, errors) == (0, "")
+    saved = data.read(tmp_path / "x.npz")
+    assert [len(x) for x in saved] == [20, 20]
+    assert all(x.mask.all() for x in saved)
+    torch.testing.assert_close(saved[1].poses, both[1].poses)
+    data.save(tmp_path / "one.npz", both[:1])
+    code, _, errors = command("predict", run, tmp_path / "one.npz", "--save", tmp_path / "x.tum")
+    assert code == 2
+    assert "writes time stamps, and 'part 0' is none; .npz takes any names" in errors
+    assert not (tmp_path / "x.tum").exists()
+
+
+def test_a_trained_model_is_loaded_by_the_name_of_its_folder(run: Path) -> None:
+    assert load_trained(str(run)).group is la.SE3
+
+
 def test_json_has_poses_bounds_and_errors(run: Path) -> None:
     walk = run.parent / "walk.tum"
     code, text, _ = command("predict", run, walk, "--hide", "7,20-22", "--json", "--level", 0.5)

@@ -224,7 +224,10 @@ def _chart(x: Summary) -> str:
             f"{x.group.chart_margin():g} rad of the cut do not attend to each other"
             + (" (chart_margin=0 lets them)." if x.left_out > 0.05 else ".")
         )
-    return "chart='principal' will do: every pair has a logarithm, clear of the cut."
+    return (
+        "chart='principal' will do: every pair has a logarithm, and none is within "
+        f"{x.group.chart_margin():g} rad of the cut."
+    )
 
 
 def _scale(x: Summary) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ... import data
 from ...config import LieTransformerConfig
 from ...data.summary import about, percent
-from .kinds import vocabulary
+from .kinds import COMMON, vocabulary
 from .settings import AUTO, TrainSettings
 
 SAMPLE = 128  # windows that are looked at: logarithms of Aff(3) take their time
@@ -69,7 +69,7 @@ def _kinds(settings: TrainSettings, windows: list[data.PoseSet]) -> tuple[tuple[
         return (), ""
     found = vocabulary(windows, settings.kinds)
     if not found:
-        return (), "no kinds: names of poses have no word in common"
+        return (), f"no kinds: no first word of a name is in {COMMON} sets or more"
     shown = ", ".join(found[:3]) + ", ..." * (len(found) > 3)
     return found, f"{len(found)} kinds of tokens by their names: {shown}"
 

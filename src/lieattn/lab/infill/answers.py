@@ -211,29 +211,28 @@ def to_dict(trained: Trained, filled: list[Filled], level: float) -> dict[str, A
     }
 
 
-def write_poses(path: Path, filled: list[Filled]) -> None:
+def write_poses(path: Path, sets: list[data.PoseSet]) -> None:
     """All poses, known and found, as .npz or as a TUM trajectory."""
     if path.suffix == ".npz":
-        sets = [
-            data.PoseSet(
-                x.before.group,
-                x.poses,
-                torch.ones(len(x.poses), dtype=torch.bool),
-                x.before.names,
-                x.before.name,
-                x.before.source,
-            )
-            for x in filled
-        ]
         try:
             data.save(path, sets)
         except OSError as error:
             raise RunError(f"cannot write {path}: {error.strerror}.") from None
         return
-    if filled[0].before.group is not SE3 or len(filled) > 1:
+    if sets[0].group is not SE3 or len(sets) > 1:
         raise RunError("--save x.tum takes one trajectory of SE(3); .npz takes any sets.")
     text = io.StringIO()
-    rows = tum_rows(filled[0].poses).tolist()
-    for name, row in zip(filled[0].before.names, rows, strict=True):
+    rows = tum_rows(sets[0].poses).tolist()
+    for name, row in zip(sets[0].names, rows, strict=True):
+        _require_time(name)
         text.write(f"{name} " + " ".join(f"{value:.9g}" for value in row) + "\n")
     write_bytes(path, text.getvalue().encode())
+
+
+def _require_time(name: str) -> None:
+    try:
+        float(name)
+    except ValueError:
+        raise RunError(
+            f"--save x.tum writes time stamps, and {name!r} is none; .npz takes any names."
+        ) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -42,6 +42,11 @@ class Filled:
     within: Tensor
     errors: Tensor
     longest: int
+
+    @property
+    def after(self) -> data.PoseSet:
+        """The set as it is now."""
+        return replace(self.before, poses=self.poses, mask=torch.ones_like(self.before.mask))
 
 
 def fill_set(trained: Trained, x: data.PoseSet, hidden: Tensor, level: float) -> Filled:

@@ -57,9 +57,10 @@ def predict(
         require_folder(save)
     trained = load_trained(asked.checkpoint)
     filled: list[Filled] = []
+    after: list[data.PoseSet] = []
     problems: list[str] = []
     for name in asked.files:
-        _fill_file(asked, trained, name, filled, problems)
+        _fill_file(asked, trained, name, filled, after, problems)
     if not filled and not problems:
         raise RunError(
             f"nothing is missing in {', '.join(asked.files)}: every row has a pose. Write nan "
@@ -77,7 +78,7 @@ def predict(
         draw(trained, filled, plot)
         written.append(plot)
     if save is not None and filled:
-        write_poses(save, filled)
+        write_poses(save, after)
         written.append(save)
     if not as_json:
         for path in written:
@@ -86,8 +87,14 @@ def predict(
 
 
 def _fill_file(
-    asked: PredictRequest, trained: Trained, name: str, filled: list[Filled], problems: list[str]
+    asked: PredictRequest,
+    trained: Trained,
+    name: str,
+    filled: list[Filled],
+    after: list[data.PoseSet],
+    problems: list[str],
 ) -> None:
+    """Fill the sets of a file; `after` gets all of them, those too that have no gaps to fill."""
     try:
         sets = _read(asked, trained, name)
     except data.DataError as error:
@@ -100,22 +107,14 @@ def _fill_file(
         )
         return
     for k, x in enumerate(sets):
-        problem = _fill_one(asked, trained, x, k, filled)
-        if problem:
-            problems.append(f"{name}: {problem}")
-
-
-def _fill_one(
-    asked: PredictRequest, trained: Trained, x: data.PoseSet, number: int, filled: list[Filled]
-) -> str:
-    """Fill a set, if there is something to fill; what keeps it from being done, or nothing."""
-    try:
-        hidden = to_hide(asked, x, number)
-        if hidden.any():
-            filled.append(fill_set(trained, x, hidden, asked.level))
-    except Unfillable as error:
-        return str(error)
-    return ""
+        try:
+            hidden = to_hide(asked, x, k)
+            if hidden.any():
+                filled.append(fill_set(trained, x, hidden, asked.level))
+                x = filled[-1].after
+        except Unfillable as error:
+            problems.append(f"{name}: {error}")
+        after.append(x)
 
 
 def _read(asked: PredictRequest, trained: Trained, name: str) -> list[data.PoseSet]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import tomllib
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
@@ -169,10 +170,6 @@ def _require_type(key: str, value: Any, default: Any, where: str) -> None:
 
 def read_toml(path: Path) -> dict[str, Any]:
     """The keys of a TOML file; files are taken as beside it."""
-    try:
-        import tomllib
-    except ImportError:
-        raise RunError("--config needs Python 3.11 or newer; give the options as flags.") from None
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

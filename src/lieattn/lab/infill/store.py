@@ -187,13 +187,13 @@ def _require_same(path: Path, theirs: Any, mine: dict[str, Any]) -> None:
         )
 
 
-def load_trained(path: Path) -> Trained:
+def load_trained(path: str | Path) -> Trained:
     """The model of a folder, its best one, or of a checkpoint file.
 
     Raises:
         RunError: nothing there, a file cut short, or of something else.
     """
-    file = path
+    file = path = Path(path)
     if path.is_dir():
         file = next((path / n for n in (BEST, LAST) if (path / n).exists()), path / BEST)
     if not file.is_file():
