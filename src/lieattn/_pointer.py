@@ -48,15 +48,19 @@ class Pointer(nn.Module):
         return torch.cat([self.own(states)[..., None], copies.transpose(-3, -2)], -1)
 
 
-def options_of(moved: Tensor, known: Tensor, rows: tuple[Tensor, ...]) -> Tensor:
-    """What answers of hidden tokens `rows` may be made of, `[n, 1 + N, m, m]`.
+def options_of(
+    moved: Tensor, known: Tensor, analogies: Tensor | None, rows: tuple[Tensor, ...]
+) -> Tensor:
+    """What answers of hidden tokens `rows` may be made of, `[n, 1 + N + M, m, m]`.
 
     Args:
         moved: corrected guesses, `[..., N, m, m]`: the first option of each.
-        known: poses, `[..., N, m, m]`: the others.
+        known: poses, `[..., N, m, m]`: the next.
+        analogies: `[..., N, M, m, m]`: the others, if there are any.
     """
     sets = known[rows[:-1]].expand(len(rows[-1]), *known.shape[-3:])
-    return torch.cat([moved[rows][:, None], sets], 1)
+    others = [] if analogies is None else [analogies[rows]]
+    return torch.cat([moved[rows][:, None], sets, *others], 1)
 
 
 @torch.no_grad()

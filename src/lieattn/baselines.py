@@ -184,7 +184,10 @@ class VectorInfillModel(InfillModel):
         moved = self.group.compose(there, out.poses)
         answers = torch.where(hidden[..., None, None], moved, poses)
         frames, shifted = (self.group.compose(there, x) for x in (out.frames, out.moved))
-        return out._replace(poses=answers, frames=frames, moved=shifted)
+        analogies = out.analogies
+        if analogies is not None:
+            analogies = self.group.compose(there.unsqueeze(-3), analogies)
+        return out._replace(poses=answers, frames=frames, moved=shifted, analogies=analogies)
 
 
 class PairCompletionModel(CompletionModel):

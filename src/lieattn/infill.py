@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from ._analogies import Analogies
 from ._infill_features import PLACES, in_frame, place_features, poses_around, width_around
 from ._modes import evaluating
 from ._pointer import Pointer, assemble, options_of, safest
@@ -32,9 +33,10 @@ class InfillOutput(NamedTuple):
     frames: Tensor  # [..., N, m, m], what delta corrects: interpolated poses, or where they moved
     doubt: Tensor  # [..., N, K], logarithm of the error of each block, over `model.unit`
     moved: Tensor  # [..., N, m, m]: frames exp(delta)
-    # [..., N, P, 1 + N], where answers may be copies: logits of `moved` and of each token, for the
-    # linear part, and for the position if there is one
+    # [..., N, P, 1 + N + M], where answers may be copies: logits of `moved`, of each token, and of
+    # poses by analogy, for the linear part, and for the position if there is one
     votes: Tensor | None
+    analogies: Tensor | None  # [..., N, M, m, m], where answers may be such
 
 
 @exportable
@@ -68,6 +70,8 @@ class InfillModel(Pretrained, nn.Module):
         copies: whether an answer may have its linear part or its position from another token, to
             which it points: where poses repeat, as those of parts and layers do, a copy is exact
             and no correction is.
+        analogies: whether it may also be `g_j g_k^-1 g_l`, of visible tokens: as far from j as l is
+            from k. In rows, grids and symmetric parts steps repeat. Needs `copies`.
 
     >>> import lieattn as la
     >>> model = InfillModel(la.SE3)
@@ -90,14 +94,17 @@ class InfillModel(Pretrained, nn.Module):
         features: int = 0,
         framed: bool = False,
         copies: bool = False,
+        analogies: bool = False,
     ) -> None:
         super().__init__()
         group = get_group(group)
         for name, count in (("bends", bends), ("features", features)):
             if count < 0:
                 raise ValueError(f"{name} must be at least 0, got {count}.")
+        if analogies and not copies:
+            raise ValueError("analogies are voted on beside copies: set copies=True.")
         self.bends, self.features = bends, features
-        self.framed, self.copies = bool(framed), bool(copies)
+        self.framed, self.copies, self.analogies = bool(framed), bool(copies), bool(analogies)
         config = replace(
             config or LieTransformerConfig(),
             features=PLACES
@@ -113,9 +120,10 @@ class InfillModel(Pretrained, nn.Module):
         blocks = len(self.group.blocks)
         self.doubt = nn.Linear(config.dim, blocks)
         if self.copies:
-            self.pointer = Pointer(
-                config.dim, 1 if group.matrix_size == group.n else 2, bool(features)
-            )
+            parts = 1 if group.matrix_size == group.n else 2
+            self.pointer = Pointer(config.dim, parts, bool(features))
+            if self.analogies:
+                self.analogy = Analogies(config.dim, parts)
         # Typical errors of interpolation, by block and by coordinate: `measure`.
         self.register_buffer("unit", torch.ones(blocks))
         self.register_buffer("step", torch.ones(self.group.dim))
@@ -126,7 +134,7 @@ class InfillModel(Pretrained, nn.Module):
     def options(self) -> dict[str, int]:
         """Arguments beside group and config, for checkpoints."""
         given = {"bends": self.bends, "features": self.features, "framed": int(self.framed)}
-        given["copies"] = int(self.copies)
+        given.update(copies=int(self.copies), analogies=int(self.analogies))
         return {name: value for name, value in given.items() if value}
 
     def forward(
@@ -161,11 +169,11 @@ class InfillModel(Pretrained, nn.Module):
             )
         moved = moved.to(poses.dtype)
         answers = torch.where(hidden[..., None, None], moved, poses)
-        votes = None
+        votes = analogies = None
         if self.copies:
-            votes = self.pointer(out.hidden, visible, features)
             rows = hidden.nonzero(as_tuple=True)
-            options = options_of(moved, guess, rows)
+            votes, analogies = self._votes(out.hidden, guess, visible, features, rows)
+            options = options_of(moved, guess, analogies, rows)
             # While it learns, the likeliest: what is safest takes as long as attention does.
             chosen = votes[rows].argmax(-1)
             if not self.training:
@@ -173,7 +181,26 @@ class InfillModel(Pretrained, nn.Module):
             answers = answers.index_put(rows, assemble(options, chosen))
         # Detached: doubts are read off the states, they do not change the answers.
         doubt = self.doubt(out.hidden.detach())
-        return InfillOutput(delta, answers, out.frames, doubt, moved, votes)
+        return InfillOutput(delta, answers, out.frames, doubt, moved, votes, analogies)
+
+    def _votes(
+        self,
+        states: Tensor,
+        guess: Tensor,
+        visible: Tensor,
+        features: Tensor | None,
+        rows: tuple[Tensor, ...],
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits of what answers of hidden tokens `rows` are made of; poses by analogy, if any."""
+        votes: Tensor = self.pointer(states, visible, features)
+        if not self.analogies:
+            return votes, None
+        with island(guess):
+            found, logits = self.analogy(self.group, states, guess, visible, features, rows)
+        none = votes.new_full((*votes.shape[:-1], logits.shape[-1]), -torch.inf)
+        others = guess.unsqueeze(-3).expand(*guess.shape[:-2], *found.shape[1:])
+        votes = torch.cat([votes, none.index_put(rows, logits.to(votes))], -1)
+        return votes, others.index_put(rows, found)
 
     def _told(
         self, guess: Tensor, visible: Tensor, hidden: Tensor, features: Tensor | None

@@ -40,7 +40,7 @@ def infill_losses(
         goal = truth[rows]
         risk = softened(relative_errors(group, unit, out.moved[rows], goal)).mean(-1)
         if out.votes is not None:
-            options = options_of(out.moved, truth, rows)
+            options = options_of(out.moved, truth, out.analogies, rows)
             risk = risk + unlikeliness(group, unit, options, out.votes[rows], goal)
         with torch.no_grad():
             off = relative_errors(group, unit, out.poses[rows], goal)

@@ -77,6 +77,10 @@ def train(
         bool | None,
         typer.Option(help="Answers may copy parts of visible poses.", show_default=False),
     ] = None,
+    analogies: Annotated[
+        bool | None,
+        typer.Option(help="Or repeat steps between visible poses.", show_default=False),
+    ] = None,
     dropout: Annotated[float | None, typer.Option(help="Share that is dropped; 0.")] = None,
     pose_updates: Annotated[
         bool | None, typer.Option(help="Move hidden poses between layers.", show_default=False)
@@ -147,6 +151,7 @@ _PLAIN = (
         "kinds",
         "framed",
         "copies",
+        "analogies",
         "dropout",
         "pose_updates",
         "rate",

@@ -121,6 +121,7 @@ def _free(x: Trained) -> dict[str, Any]:
         "bends",
         "framed",
         "copies",
+        "analogies",
     )
     return {name: getattr(x.settings, name) for name in (*names, *more)}
 

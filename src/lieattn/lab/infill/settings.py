@@ -43,7 +43,7 @@ class TrainSettings:
         hide: share of the poses of a set that is hidden.
         gaps: "tokens" hides them one by one, "runs" in a row, "mixed" does either; "any" too, with
             rows of up to half a window.
-        bends, framed, copies: of `InfillModel`; vector tokens are framed by themselves.
+        bends, framed, copies, analogies: of `InfillModel`; vector tokens are framed by themselves.
         kinds: how many kinds of tokens, at most, are told apart by their names; 0 for none.
         dim, heads, layers, dropout, pose_updates: of the transformer.
         steps, batch: batches, and windows of a batch in each process.
@@ -73,6 +73,7 @@ class TrainSettings:
     kinds: int = 0
     framed: bool = False
     copies: bool = False
+    analogies: bool = False
     pose_updates: bool = False
     steps: int = 2000
     batch: int = 32
@@ -96,6 +97,8 @@ class TrainSettings:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise RunError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+        if self.analogies and not self.copies:
+            raise RunError("analogies are voted on beside copies: add --copies (copies = true).")
         if not 0 < self.hide < 1:
             raise RunError(f"hide is a share between 0 and 1, got {self.hide}.")
         if not 0 <= self.dropout < 1:

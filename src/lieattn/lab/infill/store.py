@@ -172,8 +172,9 @@ def _require_same(path: Path, theirs: Any, mine: dict[str, Any]) -> None:
     if not isinstance(theirs, dict) or not isinstance(theirs.get("settings"), dict):
         raise RunError(f"{path / SETTINGS} is not of lieattn train. Choose another --out.")
     differences = []
+    defaults = TrainSettings().to_dict()  # of what an earlier version did not know
     for key, value in mine["settings"].items():
-        held = theirs["settings"].get(key)
+        held = theirs["settings"].get(key, defaults[key])
         if key != "files" and held != value:  # files may be called by another name
             differences.append(f"{key} was {held}, now {value}")
     if theirs.get("data") != mine["data"]:

@@ -41,7 +41,7 @@ def make_model(
         built = VectorInfillModel
     # Vector tokens know where they are in the frame of the poses, that is what they are.
     framed = settings.framed and settings.model != "A"
-    return built(group, config, settings.bends, kinds, framed, settings.copies)
+    return built(group, config, settings.bends, kinds, framed, settings.copies, settings.analogies)
 
 
 @dataclass
