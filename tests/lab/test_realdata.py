@@ -6,6 +6,10 @@ import io
 import json
 import re
 import runpy
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -61,8 +65,8 @@ def test_models_of_a_group_differ_in_how_they_attend_alone(tmp_path: Path) -> No
         plain = {replace(run.settings, model="G", chart="auto") for run in runs if run.model != "A"}
         assert len(plain) == 1
         (vectors,) = (run.settings for run in runs if run.model == "A")
-        bends = 0 if group.startswith("Aff") else 2
-        assert {replace(vectors, model="G", bends=bends)} == plain
+        invariants = {"analogies": True} if group.startswith("Aff") else {"bends": 2}
+        assert {replace(vectors, model="G", **invariants)} == plain
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -76,8 +80,8 @@ def test_models_of_a_group_are_of_one_size_and_told_the_same(group: str, tmp_pat
         framed = run.settings.framed and run.settings.model != "A"
         assert model.framed == framed == (group.startswith("Aff") and run.model[0] != "A")
     plain = told.pop("A")
-    around = {} if group.startswith("Aff") else {"bends": 2}
-    assert all(x == {**plain, **around} for x in told.values())
+    invariants = {"analogies": 1} if group.startswith("Aff") else {"bends": 2}
+    assert all(x == {**plain, **invariants} for x in told.values())
     assert max(sizes.values()) < 1.1 * min(sizes.values())
 
 
@@ -151,6 +155,25 @@ def test_a_folder_of_other_settings_is_refused(small: Path) -> None:
     assert code == 2
     assert re.search(r"seed-0 holds another run: .*steps was 10, now 20.*--again", errors)
     assert "Traceback" not in errors
+
+
+def test_stopped_by_a_key_it_says_how_to_go_on(tmp_path: Path) -> None:
+    arguments = ["realdata", "--group", "SO2", "--seeds", "1", "--jobs", "1", "--out", tmp_path]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "lieattn.cli", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("SO2/*/seed-0/log.jsonl")):
+        assert started.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    started.send_signal(signal.SIGINT)
+    _, errors = started.communicate(timeout=60)
+    assert started.returncode == 130
+    assert errors == "lieattn: stopped. The same command, without --again, goes on from here.\n"
 
 
 @pytest.mark.parametrize(
@@ -326,7 +349,7 @@ def test_publishing_writes_pages_that_agree_with_the_numbers(tmp_path: Path) -> 
     written = (tmp_path / "README.md").read_text(encoding="utf-8")
     assert f"<!-- realdata -->\n{markdown.table(glance_table(found))}\n" in written
     (tmp_path / "run" / "results.json").write_text(json.dumps({**found, "runs": found["runs"][1:]}))
-    with pytest.raises(SystemExit, match="does not hold the whole table: 74 of 75"):
+    with pytest.raises(SystemExit, match="does not hold the whole table: 80 of 81"):
         tool["publish"](tmp_path / "run", tmp_path)
 
 

@@ -16,15 +16,17 @@ from ..storage import RunError
 GROUPS = {DATASETS[name].group.name: name for name in DATASETS}
 MODELS = {
     "A": "vector tokens",
-    "A told": "vector tokens that are told of poses around as G is",
+    "A told": "vector tokens with the invariants that G has",
     "IPA": "invariant point attention",
     "C": "learned kernel, in the chart that `lieattn data` advises",
     "G": "algebra-norm score, principal chart",
     "G polar": "algebra-norm score, polar chart",
 }
 # Drawings and parts: a page or a model that they belong to, and layers that are something.
-# They have no order to speak of, so what is next to what tells little.
-SETS = {"framed": True, "kinds": 64, "copies": True, "bends": 0}
+SETS = {"framed": True, "kinds": 64, "copies": True}
+# Invariants that all models have but A, the paper's. What is next in a drawing or a part tells
+# little, steps that repeat tell much.
+AROUND, ANALOGIES = {"bends": 2}, {"analogies": True}
 IPA_DIM = 56  # with 64 it would have a quarter more parameters than the others
 
 
@@ -37,12 +39,14 @@ class Recipe:
         steps: batches.
         costs: milliseconds of a step of each model on one core, to foretell how long it takes.
         told: what else models have.
+        invariants: what all but A have.
     """
 
     window: int
     steps: int
     costs: dict[str, float]
     told: dict[str, Any] = field(default_factory=dict)
+    invariants: dict[str, Any] = field(default_factory=lambda: AROUND)
 
 
 RECIPES = {
@@ -50,8 +54,12 @@ RECIPES = {
     "SE2": Recipe(32, 600, {"G": 54, "C": 179, "A": 28, "A told": 31}),
     "SO3": Recipe(32, 600, {"G": 74, "C": 205, "A": 33, "A told": 36}),
     "SE3": Recipe(32, 600, {"G": 84, "C": 203, "A": 36, "A told": 39, "IPA": 90}),
-    "Aff2": Recipe(16, 600, {"G": 140, "G polar": 140, "C": 180, "A": 100}, SETS),
-    "Aff3": Recipe(16, 300, {"G": 800, "G polar": 750, "C": 950, "A": 450}, SETS),
+    "Aff2": Recipe(
+        16, 600, {"G": 140, "G polar": 140, "C": 180, "A": 100, "A told": 120}, SETS, ANALOGIES
+    ),
+    "Aff3": Recipe(
+        16, 300, {"G": 800, "G polar": 750, "C": 950, "A": 450, "A told": 500}, SETS, ANALOGIES
+    ),
 }
 VALIDATIONS = 10
 
@@ -103,7 +111,8 @@ def plan(groups: Sequence[str], seeds: int, steps: int | None, out: Path) -> lis
                     steps=count,
                     every=max(count // VALIDATIONS, 1),
                     seed=seed,
-                    **{"bends": 0 if model == "A" else 2, **recipe.told},
+                    **recipe.told,
+                    **({} if model == "A" else recipe.invariants),
                 )
                 name = f"{group}/{model.replace(' ', '-')}/seed-{seed}"
                 runs.append(Run(group, model, settings, out / name))

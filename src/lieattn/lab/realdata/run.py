@@ -148,8 +148,6 @@ def _run_all(runs: list[Run], console: Console, jobs: int) -> None:
                 "again, without --again, to go on from where it was."
             ) from None
         finally:
-            for future in futures:
-                future.cancel()
             for process in list((pool._processes or {}).values()):
                 process.terminate()
 
