@@ -140,6 +140,21 @@ def test_a_header_without_a_mark_is_a_header(tmp_path: Path) -> None:
         data.read(tmp_path / "a.csv")
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "t,x,y,z,qw,qx,qy,qz",
+        "# stamp [s], x (m), y (m), z (m), qw, qx, qy, qz, vx, vy, vz",
+        "# time is told by the clock that all cameras share",
+        "# one, two, three, four, five, six, seven, eight",
+    ],
+)
+def test_headers_in_order_and_comments_are_passed_over(header: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"{header}\n0,1,2,3,1,0,0,0\n")
+    (only,) = data.read(tmp_path / "a.csv")
+    assert torch.equal(only.poses[0, :3, :3], torch.eye(3, dtype=torch.float64))
+
+
 def test_poses_rounded_by_printing_are_projected_and_that_is_noted() -> None:
     sets = data.read(BY_NAME["sphere.kitti"])
     assert re.search(r"19 poses .* off SE\(3\) by rounding, 5e-08 at most", sets.notes[0])

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from ._draft import Draft
-from ._numbers import fields, mostly, number, row, whole_lines
+from ._header import column_names, names_a_pose, require_order
+from ._numbers import mostly, number, row, whole_lines
 from ._source import Source, stem
-from .errors import quoted
 from .format import Format
 
 _EXPECTS = "t, x, y, z, qw, qx, qy, qz with commas between them; more may follow"
@@ -38,13 +36,10 @@ def _is_header(text: str) -> bool:
 
 def _require_scalar_first(source: Source, line: int, text: str) -> None:
     """Refuse a header that names the quaternion's parts in another order."""
-    header = [(column, re.sub(r"\[.*", "", name).strip()) for column, name in fields(text, ",")]
-    if len(header) < 8 or "time" not in header[0][1].lower():
-        return  # a comment
-    for (column, name), letter in zip(header[1:8], "xyzwxyz", strict=True):
-        if not name.lower().endswith(letter):
-            problem = f"the header has {quoted(name)} here, expected {_EXPECTS}. Reorder them."
-            raise source.error(problem, line, column)
+    names = column_names(text)[:8]
+    listed = text.count(",") >= 7 and "time" in names[0][1].lower()
+    if listed or names_a_pose(names):
+        require_order(source, line, names, "xyzwxyz", _EXPECTS)
 
 
 FORMAT = Format("euroc", "EuRoC csv", (".csv",), "SE(3), one trajectory a file", _sniff, _read)
