@@ -275,6 +275,43 @@ def test_the_first_of_several_models_is_read(tmp_path: Path) -> None:
     assert "has 2 models" in sets.notes[0]
 
 
+@pytest.mark.parametrize(
+    ("before", "after"), [("MODEL        1", "ENDMDL"), ("MODEL        1", None), (None, "END")]
+)
+def test_models_end_where_files_say_so(
+    before: str | None, after: str | None, tmp_path: Path
+) -> None:
+    atoms = [x for x in BY_NAME["7pbl.pdb"].read_text().splitlines() if x.startswith("ATOM")]
+    lines = [x for x in (before, *atoms, after) if x] * 3
+    (tmp_path / "x.pdb").write_text("\n".join([*lines, "END", ""]))
+    sets = data.read(tmp_path / "x.pdb")
+    expected = data.read(BY_NAME["7pbl.pdb"])
+    assert [x.names for x in sets] == [x.names for x in expected]
+    assert sets.notes == ("has 3 models, one after the other; the first is read.",)
+
+
+def test_alternatives_in_a_block_of_their_own_are_of_the_same_residues(tmp_path: Path) -> None:
+    lines = BY_NAME["7pbl.pdb"].read_text().splitlines()
+    atoms = [x for x in lines if x.startswith("ATOM") and x[21] == "A"]
+    seen = [
+        x[:16] + letter + x[17:54] + f"{share:6.2f}" + x[60:]
+        for letter, share in (("A", 0.4), ("B", 0.6))
+        for x in atoms
+    ]
+    (tmp_path / "x.pdb").write_text("\n".join([*seen, ""]))
+    (chain,) = data.read(tmp_path / "x.pdb")
+    expected = data.read(BY_NAME["7pbl.pdb"])[0]
+    assert chain.names == expected.names
+    assert torch.equal(chain.poses, expected.poses)
+
+
+def test_residues_whose_numbers_start_anew_are_others(tmp_path: Path) -> None:
+    lines = BY_NAME["7pbl.pdb"].read_text().splitlines()
+    atoms = [x for x in lines if x.startswith("ATOM") and x[21] == "A"]
+    (tmp_path / "x.pdb").write_text("\n".join([*atoms, *atoms, ""]))
+    assert len(data.read(tmp_path / "x.pdb")[0]) == 2 * len(data.read(BY_NAME["7pbl.pdb"])[0])
+
+
 # ---- drawings, robots, parts -----------------------------------------------------------------
 
 

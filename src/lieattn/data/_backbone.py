@@ -38,13 +38,7 @@ class _Chain:
 def drafts(atoms: Iterable[Atom], notes: list[str]) -> list[Draft]:
     """One set a chain, one pose a residue that has all three atoms, in the order of the file."""
     chains: dict[str, _Chain] = {}
-    residue: list[Atom] = []
-    for atom in atoms:
-        if residue and (atom.chain, atom.residue) != (residue[0].chain, residue[0].residue):
-            _add(chains, residue)
-            residue = []
-        residue.append(atom)
-    if residue:
+    for residue in _residues(atoms):
         _add(chains, residue)
     for name, chain in chains.items():
         if chain.incomplete and chain.names:
@@ -53,6 +47,29 @@ def drafts(atoms: Iterable[Atom], notes: list[str]) -> list[Draft]:
                 "CA, C are left out."
             )
     return [_draft(name, chain) for name, chain in chains.items() if chain.names]
+
+
+def _residues(atoms: Iterable[Atom]) -> list[list[Atom]]:
+    """Atoms by chain and residue: alternatives may be listed in a block of their own.
+
+    One that comes again with the same atoms is another, as where numbers start anew.
+    """
+    residues: list[list[Atom]] = []
+    latest: dict[tuple[str, str], list[Atom]] = {}
+    current: list[Atom] = []
+    for atom in atoms:
+        key = (atom.chain, atom.residue)
+        residue = latest.get(key)
+        if residue is None or (residue is not current and _holds(residue, atom)):
+            residue = latest[key] = []
+            residues.append(residue)
+        residue.append(atom)
+        current = residue
+    return residues
+
+
+def _holds(residue: list[Atom], atom: Atom) -> bool:
+    return any((x.name, x.alternative) == (atom.name, atom.alternative) for x in residue)
 
 
 def _add(chains: dict[str, _Chain], residue: list[Atom]) -> None:

@@ -19,6 +19,7 @@ _RECORDS = (
     *("HEADER", "TITLE ", "COMPND", "REMARK", "CRYST1", "MODEL ", "ATOM  ", "HETATM", "SEQRES"),
     *("ORIGX1", "SCALE1", "OBSLTE", "SPLIT ", "CAVEAT", "EXPDTA", "AUTHOR", "MTRIX1"),
 )
+_ATOMS = ("ATOM  ", "HETATM")
 _EXPECTS = "a coordinate in columns 31-38, 39-46 and 47-54"
 
 
@@ -29,12 +30,12 @@ def _sniff(head: bytes, text: str) -> bool:
 
 
 def _read(source: Source, notes: list[str]) -> list[Draft]:
-    models = sum(text.startswith("MODEL ") for _, text in source.lines())
+    models = _models(source)
     if models > 1:
-        notes.append(f"has {models} models of the same chains; the first is read.")
+        notes.append(f"has {models} models, one after the other; the first is read.")
     sets = backbone.drafts(_atoms(source), notes)
     if not sets:
-        count = sum(text.startswith(("ATOM", "HETATM")) for _, text in source.lines())
+        count = sum(text.startswith(_ATOMS) for _, text in source.lines())
         raise source.error(
             f"no residue with the atoms N, CA and C among {count} atoms. A backbone is needed: "
             "traces of CA alone have no frames."
@@ -42,17 +43,33 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
     return sets
 
 
+def _models(source: Source) -> int:
+    """How many stretches of atoms there are between lines MODEL, ENDMDL and END."""
+    models, inside = 0, False
+    for _, text in source.lines():
+        if _is_break(text):
+            inside = False
+        elif text.startswith(_ATOMS):
+            models, inside = models + (not inside), True
+    return models
+
+
+def _is_break(text: str) -> bool:
+    return text[:6].rstrip() in ("MODEL", "ENDMDL", "END")
+
+
 def _atoms(source: Source) -> Iterator[Atom]:
     """Backbone atoms of the first model. A chain that goes on after TER is another one."""
     ended: dict[str, int] = {}
-    chain = ""
+    chain, inside = "", False
     for line, text in source.lines():
-        if text.startswith("ENDMDL"):
+        if inside and _is_break(text):
             return
         if text.startswith("TER"):
             ended[chain] = ended.get(chain, 0) + 1
-        if not text.startswith(("ATOM  ", "HETATM")):
+        if not text.startswith(_ATOMS):
             continue
+        inside = True
         if len(text) < 54:
             problem = f"the line ends before its coordinates; expected {_EXPECTS}."
             raise source.error(problem + source.last_line_hint(line), line, len(text) + 1)
