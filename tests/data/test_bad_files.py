@@ -91,6 +91,13 @@ EUROC = "#timestamp, p_x, p_y, p_z, q_w, q_x, q_y, q_z\n"
         ),
         ("a.svg", SVG.format('<g transform="scale(1"/>'), 2, 22, "the end where a number or"),
         ("a.svg", SVG.format('<g><a transform="scale(0)"/></g>'), 2, 4, "linear part is singular"),
+        (
+            "a.svg",
+            SVG.format('<g xmlns:i="i" i:transform="x" transform="x"/>'),
+            2,
+            43,
+            "'x' is no transform",
+        ),
         ("a.svg", SVG.format("<g>"), 3, 3, "no well-formed XML: mismatched tag"),
         ("a.svg", SVG.format("<g/>")[:46], 3, 1, "no element found. The file may have been cut"),
         ("a.svg", SVG.format("<g/>")[:50], 3, 1, "unclosed token. The file may have been cut"),

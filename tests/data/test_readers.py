@@ -379,6 +379,36 @@ def test_ancestors_are_composed_and_gradients_stand_alone(tmp_path: Path) -> Non
     assert sets.notes == ("1 gradients in units of bounding boxes are left out.",)
 
 
+def test_gradients_inherit_units_and_transforms(tmp_path: Path) -> None:
+    gradient = '<linearGradient id="{}" xlink:href="#{}" {}/>'
+    chain = (
+        ("own", "later", 'gradientTransform="scale(2)"'),
+        ("all", "own", ""),
+        ("ring", "ring", 'gradientTransform="scale(4)"'),
+        ("box", "later", 'gradientTransform="scale(5)" gradientUnits="objectBoundingBox"'),
+        ("lost", "nothing", ""),
+        ("later", "", 'gradientUnits="userSpaceOnUse"'),
+    )
+    body = "".join(gradient.format(*x) for x in chain)
+    (tmp_path / "a.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">'
+        f'{body}<pattern id="p" patternTransform="scale(7)"/><pattern href="#p"/></svg>'
+    )
+    sets = data.read(tmp_path / "a.svg")
+    assert sets[0].names == ("linearGradient own", "linearGradient all", "pattern p", "pattern")
+    assert sets[0].poses[:, 0, 0].tolist() == [2, 2, 7, 7]
+    assert sets.notes == ("2 gradients in units of bounding boxes are left out.",)
+
+
+def test_attributes_of_other_programs_are_no_transforms(tmp_path: Path) -> None:
+    (tmp_path / "a.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg" xmlns:inkscape="http://inkscape.org">'
+        '<g transform="scale(2)" inkscape:transform="scale(3)"/><g inkscape:transform="x"/></svg>'
+    )
+    (drawing,) = data.read(tmp_path / "a.svg")
+    assert drawing.poses[:, 0, 0].tolist() == [2]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -19,7 +19,10 @@ _TAG = 65536  # bytes of a tag in which attributes are looked for
 
 
 class Element(NamedTuple):
-    """An element as it begins. Names are without their namespaces' prefixes."""
+    """An element as it begins. Its name is without its namespace's prefix.
+
+    Attributes keep theirs: `inkscape:transform` is none of SVG's.
+    """
 
     name: str
     attributes: dict[str, str]
@@ -38,7 +41,7 @@ def walk(source: Source, start: Callable[[Element], None], end: Callable[[str], 
         start(
             Element(
                 _local(name),
-                {_local(key): value for key, value in attributes.items()},
+                attributes,
                 parser.CurrentLineNumber,
                 parser.CurrentColumnNumber + 1,
                 parser.CurrentByteIndex,
@@ -86,7 +89,7 @@ def attribute_place(
 ) -> tuple[int, int]:
     """Line and column of a character of an attribute's value; those of the element if unsure."""
     tag = source.data[element.offset : element.offset + _TAG].decode("utf-8", errors="replace")
-    found = re.search(rf"[\s:]{re.escape(name)}\s*=\s*[\"']", tag)
+    found = re.search(rf"\s{re.escape(name)}\s*=\s*[\"']", tag)
     if found is None or not tag.startswith("<"):
         return element.line, element.column
     before = tag[: found.end() + offset]

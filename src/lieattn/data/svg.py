@@ -1,18 +1,20 @@
 """SVG drawings: the frame of every element that has a transform, ancestors composed.
 
-A gradient's or a pattern's own transform is a frame too, in the user space of what it fills;
-gradients in units of bounding boxes have no frame of their own and are left out.
+A gradient's or a pattern's transform, its own or inherited by href, is a frame too, in the user
+space of what it fills; gradients in units of bounding boxes have no frame of their own and are
+left out.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from typing import NamedTuple
 
 import torch
 
 from ..groups import Aff2
-from ._draft import Draft, Place
+from ._draft import Draft
 from ._source import Source, stem
 from ._xml import Element, attribute_place, walk
 from .errors import quoted
@@ -38,6 +40,8 @@ _PAINTS = {
     "radialGradient": "gradientTransform",
     "pattern": "patternTransform",
 }
+_USER_SPACE = "userSpaceOnUse"
+_LONGEST_CHAIN = 16  # of gradients that refer to each other
 
 
 class TransformError(ValueError):
@@ -121,16 +125,40 @@ def product(p: Matrix, q: Matrix) -> Matrix:
     )
 
 
+class _Paint(NamedTuple):
+    """A gradient or a pattern: what it says itself, None where another may say it."""
+
+    matrix: Matrix | None
+    units: str | None
+    template: str  # the other, as # and its id
+
+    @staticmethod
+    def of(element: Element, matrix: Matrix | None) -> _Paint:
+        has = element.attributes
+        units = has.get("gradientUnits") if element.name != "pattern" else _USER_SPACE
+        return _Paint(matrix, units, has.get("href", has.get("xlink:href", "")).strip())
+
+    def completed(self, paints: dict[str, _Paint]) -> _Paint:
+        """With what it inherits; references may form a ring, so no chain is followed far."""
+        matrix, units, template = self
+        for _ in range(_LONGEST_CHAIN):
+            other = paints.get(template)
+            if other is None or None not in (matrix, units):
+                break
+            matrix = other.matrix if matrix is None else matrix
+            units = other.units if units is None else units
+            template = other.template
+        return _Paint(matrix, units, template)
+
+
 class _Drawing:
     """Collects frames while the file is walked."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.stack: list[Matrix] = [IDENTITY]
-        self.frames: list[Matrix] = []
-        self.names: list[str] = []
-        self.places: list[Place] = []
-        self.boxes = 0
+        self.found: list[tuple[Element, Matrix | _Paint]] = []
+        self.paints: dict[str, _Paint] = {}
 
     def start(self, element: Element) -> None:
         if len(self.stack) == 1 and element.name != "svg":
@@ -140,25 +168,31 @@ class _Drawing:
         frame = self.stack[-1] if own is None else product(self.stack[-1], own)
         self.stack.append(frame)
         if own is not None:
-            self._add(element, frame)
+            self.found.append((element, frame))
         attribute = _PAINTS.get(element.name)
-        paint = self._read(element, attribute) if attribute else None
-        if attribute is None or paint is None:
-            return
-        if attribute == "gradientTransform" and (
-            element.attributes.get("gradientUnits") != "userSpaceOnUse"
-        ):
-            self.boxes += 1
-        else:
-            self._add(element, paint)
+        if attribute is not None:
+            paint = _Paint.of(element, self._read(element, attribute))
+            if element.attributes.get("id"):
+                self.paints.setdefault("#" + element.attributes["id"], paint)
+            self.found.append((element, paint))
 
     def end(self, name: str) -> None:
         self.stack.pop()
 
-    def _add(self, element: Element, frame: Matrix) -> None:
-        self.frames.append(frame)
-        self.names.append(f"{element.name} {element.attributes.get('id', '')}".strip())
-        self.places.append((element.line, element.column))
+    def frames(self, notes: list[str]) -> list[tuple[Element, Matrix]]:
+        """Elements with their frames, in the order of the file."""
+        frames, boxes = [], 0
+        for element, frame in self.found:
+            if isinstance(frame, _Paint):
+                matrix, units, _ = frame.completed(self.paints)
+                if matrix is not None and units == _USER_SPACE:
+                    frames.append((element, matrix))
+                boxes += matrix is not None and units != _USER_SPACE
+            else:
+                frames.append((element, frame))
+        if boxes:
+            notes.append(f"{boxes} gradients in units of bounding boxes are left out.")
+        return frames
 
     def _read(self, element: Element, attribute: str) -> Matrix | None:
         text = element.attributes.get(attribute)
@@ -179,17 +213,18 @@ def _sniff(head: bytes, text: str) -> bool:
 def _read(source: Source, notes: list[str]) -> list[Draft]:
     drawing = _Drawing(source)
     walk(source, drawing.start, drawing.end)
-    if drawing.boxes:
-        notes.append(f"{drawing.boxes} gradients in units of bounding boxes are left out.")
-    if not drawing.frames:
+    frames = drawing.frames(notes)
+    if not frames:
         raise source.error(
             "no element has a transform, so there are no frames. Drawings with all their paths in "
             "one coordinate system hold none."
         )
-    x = torch.tensor(drawing.frames, dtype=torch.float64)
+    x = torch.tensor([frame for _, frame in frames], dtype=torch.float64)
     g = Aff2.identity(len(x), dtype=torch.float64)
     g[:, :2] = x.unflatten(-1, (3, 2)).mT
-    return [Draft(Aff2, g, drawing.names, drawing.places, stem(source.path))]
+    names = [f"{element.name} {element.attributes.get('id', '')}".strip() for element, _ in frames]
+    places = [(element.line, element.column) for element, _ in frames]
+    return [Draft(Aff2, g, names, places, stem(source.path))]
 
 
 FORMAT = Format(
