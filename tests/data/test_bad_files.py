@@ -342,6 +342,13 @@ def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
     assert not (tmp_path / "boom").exists()
 
 
+def test_objects_beside_the_poses_are_passed_over(tmp_path: Path) -> None:
+    objects = np.array([Bomb(tmp_path / "boom")], dtype=object)
+    np.savez(tmp_path / "a.npz", poses=np.eye(3)[None], settings=objects)
+    assert data.read(tmp_path / "a.npz").notes == ("left out arrays of other names: settings.",)
+    assert not (tmp_path / "boom").exists()
+
+
 def test_zip_bombs_are_refused_by_what_they_claim(tmp_path: Path) -> None:
     path = tmp_path / "a.npz"
     header = io.BytesIO()
@@ -405,6 +412,37 @@ def test_headers_that_ask_for_terabytes_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(header.getvalue() + b"\0" * 64)
     with pytest.raises(data.DataError, match=r"should be \[1000000000000, 4, 4\] of float64, but"):
         data.read(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "message"),
+    [
+        ("<U0", f"({10**15},)", "of no possible size"),
+        ("<f8", "(True, 4, 4)", "of no possible size"),
+        ("<f8", "(-1, 4, 4)", "of no possible size"),
+        ("<f8", f"(0, {2**70})", "of no possible size"),
+        ("<f8", f"(0, 0x{'f' * 5000})", "of no possible size"),
+        ("<f8", f"(0, {2**62}, {2**62})", "too big"),
+        ("<f8", f"({'0, ' * 70})", "maximum supported dimension"),
+    ],
+)
+@pytest.mark.parametrize("entry", ["poses", "names"])
+def test_headers_of_no_possible_size_are_refused(
+    dtype: str, shape: str, message: str, entry: str, tmp_path: Path
+) -> None:
+    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
+    array += bytes(8 * 16 if "True" in shape else 0)
+    path = tmp_path / "a.npy"
+    path.write_bytes(array)
+    if entry != "poses":
+        path = tmp_path / "a.npz"
+        np.savez(path, poses=np.eye(3)[None])
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr(f"{entry}.npy", array)
+    with pytest.raises(data.DataError, match=message) as caught:
+        data.read(path)
+    assert "is damaged" in str(caught.value)
 
 
 def test_an_interrupted_save_leaves_what_was_there(

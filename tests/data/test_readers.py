@@ -85,11 +85,9 @@ def test_saving_keeps_every_bit(path: Path, tmp_path: Path) -> None:
     assert [x.name for x in again] == [x.name for x in sets]
     assert [x.source for x in again] == [x.source for x in sets]  # what a split goes by
     for a, b in zip(sets, again, strict=True):
-        n = len(a)
-        assert torch.equal(a.poses, b.poses[:n])
-        assert torch.equal(a.mask, b.mask[:n])
-        assert a.names == b.names[:n]
-        assert not b.mask[n:].any()
+        assert torch.equal(a.poses, b.poses)
+        assert torch.equal(a.mask, b.mask)
+        assert a.names == b.names
     assert [x.name for x in tmp_path.iterdir()] == ["sets.npz"]
 
 
@@ -509,17 +507,49 @@ def test_npz_knows_the_group_or_guesses_it(group: la.Group, tmp_path: Path) -> N
 
 def test_npz_takes_a_mask_names_and_columns_first(tmp_path: Path) -> None:
     g = la.SE3.random(2, 3, dtype=torch.float64)
-    g[1, 2] = torch.nan
-    names = np.array([["a", "b", "c"], ["d", "e", ""]])
-    mask = np.array([[True] * 3, [True, True, False]])
+    g[1, 1] = torch.nan
+    names = np.array([["a", "b", "c"], ["d", "", "e"]])
+    mask = np.array([[True] * 3, [True, False, True]])
     poses = np.asfortranarray(g.numpy())
     np.savez(tmp_path / "x.npz", poses=poses, mask=mask, names=names, colour=names)
     sets = data.read(tmp_path / "x.npz")
     assert torch.equal(sets[0].poses, g[0])
-    assert sets[1].mask.tolist() == [True, True, False]
-    assert sets[1].names == ("d", "e", "")
-    assert torch.equal(sets[1].poses[2], torch.eye(4, dtype=torch.float64))
+    assert sets[1].mask.tolist() == [True, False, True]
+    assert sets[1].names == ("d", "", "e")
+    assert torch.equal(sets[1].poses[1], torch.eye(4, dtype=torch.float64))
     assert "colour" in sets.notes[0]
+
+
+def test_rows_at_the_end_of_a_single_array_are_gaps(tmp_path: Path) -> None:
+    g = la.SE3.random(4, dtype=torch.float64)
+    mask = np.array([True, True, True, False])
+    np.savez(tmp_path / "x.npz", poses=g.numpy(), mask=mask)
+    assert data.read(tmp_path / "x.npz")[0].mask.tolist() == mask.tolist()
+    g[3] = torch.nan
+    np.savez(tmp_path / "x.npz", poses=g.numpy())
+    assert data.read(tmp_path / "x.npz", bad="mask")[0].mask.tolist() == mask.tolist()
+
+
+def test_padding_is_cut_off_and_gaps_with_a_name_are_kept(tmp_path: Path) -> None:
+    g = la.SE3.random(2, 4, dtype=torch.float64)
+    mask = np.array([[True] * 4, [True, False, False, False]])
+    np.savez(tmp_path / "x.npz", poses=g.numpy(), mask=mask)
+    assert [len(x) for x in data.read(tmp_path / "x.npz")] == [4, 1]
+    names = np.array([["a"] * 4, ["a", "b", "c", ""]])
+    np.savez(tmp_path / "x.npz", poses=g.numpy(), mask=mask, names=names)
+    assert data.read(tmp_path / "x.npz")[1].mask.tolist() == [True, False, False]
+    g[1, 2:] = torch.nan
+    np.savez(tmp_path / "x.npz", poses=g.numpy())
+    assert [len(x) for x in data.read(tmp_path / "x.npz")] == [4, 2]
+
+
+def test_saved_sets_keep_the_gaps_at_their_ends(tmp_path: Path) -> None:
+    mask = torch.tensor([True, True, False])
+    sets = [data.from_tensor(la.SE3, la.SE3.random(n), mask[:n]) for n in (2, 3)]
+    data.save(tmp_path / "x.npz", [*sets, data.from_tensor(la.SE3, la.SE3.random(7))])
+    assert [x.mask.tolist() for x in data.read(tmp_path / "x.npz")][:2] == [
+        x.mask.tolist() for x in sets
+    ]
 
 
 # ---- choices of the caller -------------------------------------------------------------------

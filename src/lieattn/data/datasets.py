@@ -72,15 +72,10 @@ def dataset(name: str) -> Dataset:
         raise ValueError(f"unknown data set {name!r}; known are {', '.join(DATASETS)}.")
     entry = DATASETS[name]
     source = load(Path(__file__).parent / "builtin" / f"{entry.file}.npz")
-    sets = [_without_padding(x) for x in read_source(source, "npz", group=entry.group)]
-    found = arrays(source, needs("numpy", "data sets", source.path))
+    sets = read_source(source, "npz", group=entry.group)
+    found = arrays(source, needs("numpy", "data sets", source.path), ("splits", "about"))
     splits = found["splits"].tolist()
     parts = {
         part: [x for x, split in zip(sets, splits, strict=True) if split == part] for part in PARTS
     }
     return Dataset(name, entry.title, entry.group, **parts, about=str(found["about"]))
-
-
-def _without_padding(x: PoseSet) -> PoseSet:
-    n = int(x.mask.sum())  # padding is at the end
-    return PoseSet(x.group, x.poses[:n], x.mask[:n], x.names[:n], x.name, x.source)

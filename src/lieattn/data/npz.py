@@ -7,6 +7,9 @@
     sources    [S], text, the file that a set is from: `split` keeps these together (optional)
     group      text, such as "SE3"; guessed from the matrices if it is not there
 
+Sets of `[S, N, m, m]` are padded at their ends: rows that the mask leaves out, or of NaN where
+there is no mask, and that have no name.
+
 Nothing is unpickled, and arrays are unpacked no further than the limit.
 """
 
@@ -17,7 +20,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import torch
@@ -32,7 +35,8 @@ from .errors import DataError, printable, quoted
 from .format import Format
 from .sets import PoseSet
 
-_ENTRIES = ("poses", "mask", "names", "set_names", "sources", "group", "splits", "about")
+_ENTRIES = ("poses", "mask", "names", "set_names", "sources", "group")
+_OURS = (*_ENTRIES, "splits", "about")  # of the data sets that come along
 # What zipfile raises on archives that are none, or whose directory lies.
 _DAMAGE = (
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, ValueError, LookupError),
@@ -81,30 +85,21 @@ def _sniff(head: bytes, text: str) -> bool:
 
 def _read(source: Source, notes: list[str]) -> list[Draft]:
     np = needs("numpy", ".npz files", source.path)
-    found = arrays(source, np)
-    ignored = [name for name in found if name not in _ENTRIES]
+    found = arrays(source, np, _ENTRIES)
+    ignored = [name for name in found if name not in _OURS]
     if ignored:
         notes.append(f"left out arrays of other names: {printable(', '.join(ignored))}.")
-    poses = found.get("poses")
-    if poses is None:
-        held = printable(", ".join(found)) or "nothing"
-        raise source.error(f"has no array 'poses' [S, N, m, m] or [N, m, m]; it holds {held}.")
-    if poses.dtype.kind not in "fiu" or poses.dtype.itemsize > 8:
-        raise source.error(f"poses are of dtype {poses.dtype}, expected float64 or float32.")
-    if poses.ndim not in (3, 4) or poses.shape[-1] != poses.shape[-2]:
-        shape = list(poses.shape)
-        hint = " Rows (x, y, z, quaternion) go into a TUM file." if shape[-1:] == [7] else ""
-        raise source.error(f"poses are {shape}, expected [S, N, m, m] or [N, m, m].{hint}")
-    if 0 in poses.shape:
-        raise source.error(f"poses are {list(poses.shape)}: there are none.")
+    poses = _poses(source, found)
     several = poses.ndim == 4
     g = torch.from_numpy(np.array(poses, dtype=np.float64).reshape(-1, *poses.shape[-3:]))
     count, size = g.shape[:2]
     mask = _mask(source, found.get("mask"), poses.shape[:-2]).reshape(count, size)
+    there = mask if found.get("mask") is not None else ~g.isnan().all(-1).all(-1)
     names = _texts(source, "names", found.get("names"), poses.shape[:-2])
     titles = _texts(source, "set_names", found.get("set_names"), poses.shape[: int(several)])
     sources = _texts(source, "sources", found.get("sources"), poses.shape[: int(several)])
     group = _group(source, found.get("group"), g[mask])
+    ends = _ends(there, names) if several else [size]
     if names is None:
         names = [str(i) for i in range(size)] * count
     if titles is None:
@@ -112,14 +107,44 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
     return [
         Draft(
             group,
-            g[i],
-            names[i * size : (i + 1) * size],
+            g[i, :end],
+            names[i * size : i * size + end],
             name=titles[i],
-            mask=mask[i],
+            mask=mask[i, :end],
             source=sources[i] if sources else "",
         )
-        for i in range(count)
+        for i, end in enumerate(ends)
     ]
+
+
+def _poses(source: Source, found: dict[str, Any]) -> Any:
+    """The array of poses, refused if it is not there or has not their shape."""
+    poses = found.get("poses")
+    if poses is None:
+        held = printable(", ".join(found)) or "nothing"
+        raise source.error(f"has no array 'poses' [S, N, m, m] or [N, m, m]; it holds {held}.")
+    if poses.dtype.kind not in "fiu" or poses.dtype.itemsize > 8:
+        dtype = printable(str(poses.dtype))
+        raise source.error(f"poses are of dtype {dtype}, expected float64 or float32.")
+    if poses.ndim not in (3, 4) or poses.shape[-1] != poses.shape[-2]:
+        shape = list(poses.shape)
+        hint = " Rows (x, y, z, quaternion) go into a TUM file." if shape[-1:] == [7] else ""
+        raise source.error(f"poses are {shape}, expected [S, N, m, m] or [N, m, m].{hint}")
+    if 0 in poses.shape:
+        raise source.error(f"poses are {list(poses.shape)}: there are none.")
+    return poses
+
+
+def _ends(there: Tensor, names: list[str] | None) -> list[int]:
+    """Where each set's padding begins: after its last row `[S, N]` that has a pose or a name.
+
+    Rows with a name are gaps, as `save` names no padding. Sets without any row keep all.
+    """
+    if names is not None:
+        there = there | torch.tensor([name != "" for name in names]).reshape(there.shape)
+    size = there.shape[-1]
+    ends = (there * torch.arange(1, size + 1)).amax(-1)
+    return torch.where(ends > 0, ends, size).tolist()
 
 
 def _mask(source: Source, mask: Any, shape: tuple[int, ...]) -> Tensor:
@@ -172,21 +197,24 @@ def _group(source: Source, entry: Any, g: Tensor) -> Group:
     return _GUESSES[m][-1]
 
 
-def arrays(source: Source, np: Any) -> dict[str, Any]:
-    """The arrays of a file, each of the size that it says, none larger than the limit."""
+def arrays(source: Source, np: Any, wanted: Collection[str]) -> dict[str, Any]:
+    """The arrays of a file, each of the size that it says, none larger than the limit.
+
+    Those that are not wanted are None: they are not unpacked.
+    """
     if source.data.startswith(b"\x93NUMPY"):
         return {"poses": _array(source, np, "poses", source.data)}
     found: dict[str, Any] = {}
     try:
         with zipfile.ZipFile(io.BytesIO(source.data)) as archive:
-            members = archive.infolist()
-            if sum(member.file_size for member in members) > source.limit:
-                total = sum(member.file_size for member in members)
+            members = {x.filename.removesuffix(".npy"): x for x in archive.infolist()}
+            total = sum(x.file_size for name, x in members.items() if name in wanted)
+            if total > source.limit:
                 raise source.too_large(f"{total / 1e6:.3g} MB when unpacked")
-            for member in members:
-                name = member.filename.removesuffix(".npy")
+            for name, member in members.items():
                 # No more than it claims: a member that holds more fails its checksum.
-                found[name] = _array(source, np, name, archive.read(member))
+                data = archive.read(member) if name in wanted else None
+                found[name] = None if data is None else _array(source, np, name, data)
     except DataError:
         raise
     except (NotImplementedError, RuntimeError) as error:  # encrypted, unknown compression
@@ -215,15 +243,19 @@ def _array(source: Source, np: Any, name: str, data: bytes) -> Any:
             "any code. Save it as numbers (dtype float64) or text."
         )
     start = stream.tell()
-    if dtype.itemsize == 0 or min(shape, default=1) < 0:
-        return np.zeros(shape if min(shape, default=1) >= 0 else (0,), dtype="S1")
+    if dtype.itemsize == 0 or not all(type(n) is int and 0 <= n < 2**63 for n in shape):
+        raise source.error(f"{quoted(name)} has a header of no possible size. {_DAMAGED}")
+    what = f"{quoted(name)} should be {list(shape)} of {printable(str(dtype))}, but"
     if _product(shape) * dtype.itemsize != len(data) - start:
-        raise source.error(
-            f"{quoted(name)} should be {list(shape)} of {dtype}, but it holds "
-            f"{len(data) - start} bytes. The file is damaged."
-        )
+        raise source.error(f"{what} it holds {len(data) - start} bytes. {_DAMAGED}")
     flat = np.frombuffer(data, dtype=dtype, offset=start)
-    return flat.reshape(shape, order="F" if fortran else "C")
+    try:
+        return flat.reshape(shape, order="F" if fortran else "C")
+    except ValueError as error:  # an empty array of too many or too large dimensions
+        raise source.error(f"{what} {printable(str(error))}. {_DAMAGED}") from None
+
+
+_DAMAGED = "The file is damaged."
 
 
 FORMAT = Format(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -122,20 +122,11 @@ def _read(asked: PredictRequest, trained: Trained, name: str) -> list[data.PoseS
         return data.dataset(name).test  # the rest was trained on
     group = asked.group or trained.settings.group
     try:
-        sets = data.read(name, asked.format or None, group=group or None, bad="mask")
+        return list(data.read(name, asked.format or None, group=group or None, bad="mask"))
     except data.DataError:
         raise
     except ValueError as error:
         raise RunError(str(error)) from None
-    if sets.format != "npz":
-        return list(sets)
-    return [_without_padding(x) for x in sets]
-
-
-def _without_padding(x: data.PoseSet) -> data.PoseSet:
-    """Rows of an array are padded at the end: those are no gaps."""
-    n = int(x.mask.nonzero()[-1]) + 1 if x.mask.any() else 0
-    return replace(x, poses=x.poses[:n], mask=x.mask[:n], names=x.names[:n])
 
 
 def to_hide(asked: PredictRequest, x: data.PoseSet, number: int) -> Tensor:
