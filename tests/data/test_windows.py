@@ -187,6 +187,9 @@ def test_sets_from_tensors_are_checked(group: la.Group) -> None:
         data.from_tensor(group, group.random(3), names=("a", "b"))
     with pytest.raises(ValueError, match="N at least 1"):
         data.from_tensor(group, g[:0])
+    m = group.matrix_size
+    with pytest.raises(ValueError, match=rf"must be \[N, {m}, {m}\], .*, got \[3, 5, 5\]"):
+        data.from_tensor(group, torch.eye(5).expand(3, 5, 5))
 
 
 def test_units_and_origins_leave_what_they_should(group: la.Group) -> None:

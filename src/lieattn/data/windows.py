@@ -29,8 +29,10 @@ def from_tensor(
     >>> from_tensor(SE3, SE3.identity(4), name="still")
     PoseSet('still': 4 poses of SE(3))
     """
-    if poses.dim() != 3 or not len(poses):
-        raise ValueError(f"poses of a set must be [N, m, m], N at least 1, got {[*poses.shape]}.")
+    m = group.matrix_size
+    if poses.dim() != 3 or not len(poses) or poses.shape[1:] != (m, m):
+        expected = f"[N, {m}, {m}], N at least 1"
+        raise ValueError(f"poses of a set of {group} must be {expected}, got {[*poses.shape]}.")
     known = torch.ones(len(poses), dtype=torch.bool) if mask is None else mask
     if known.shape != poses.shape[:1] or known.dtype != torch.bool:
         expected = f"bool [{len(poses)}]"
