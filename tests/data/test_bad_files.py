@@ -72,6 +72,8 @@ EUROC = "#timestamp, p_x, p_y, p_z, q_w, q_x, q_y, q_z\n"
         ("a.g2o", "VERTEX_SE2 0 0 0 0\nVERTEX_SE3:QUAT 1\n", 2, 1, "in a file of 2-D poses"),
         ("a.g2o", "VERTEX_SE2 0 0 0 0\n12 3\n", 2, 1, "'12' is no kind of line"),
         ("a.g2o", "EDGE_SE2 0 1 1 0 nan 1 1 1 1 1 1\n", 1, 1, "NaN or infinity"),
+        ("a.g2o", "EDGE3 0 1 0 0 0 nan 0 0\n", 1, 1, "NaN or infinity"),
+        ("a.g2o", "VERTEX3 0 0 0 0 inf 0 0\n", 1, 1, "NaN or infinity"),
         ("a.g2o", "FIX 0\n", None, None, "holds no poses"),
         ("a.pdb", RESIDUE.replace("1.0", "1,0", 1), 1, 36, "'     1,0' is no number"),
         ("a.pdb", RESIDUE[:-30], 3, 37, "ends before its coordinates.*cut short here"),

@@ -159,6 +159,17 @@ def test_poses_rounded_by_printing_are_projected_and_that_is_noted() -> None:
     la.SE3.check(sets[0].poses)  # to 1e-8, where the file has 7 digits
 
 
+def test_what_is_no_pose_is_not_noted_as_rounded(tmp_path: Path) -> None:
+    (tmp_path / "a.svg").write_text(
+        '<svg xmlns="http://www.w3.org/2000/svg"><g transform="scale(0)"/>'
+        '<g transform="scale(2)"/></svg>'
+    )
+    sets = data.read(tmp_path / "a.svg", bad="mask")
+    assert sets[0].mask.tolist() == [False, True]
+    assert len(sets.notes) == 1
+    assert "1 of 2 poses of a are masked" in sets.notes[0]
+
+
 def test_g2o_in_three_dimensions_has_the_scalar_part_last() -> None:
     rows = [
         x.split() for x in BY_NAME["klaus3.g2o"].read_text().splitlines() if x.startswith("VERTEX")

@@ -65,7 +65,7 @@ class Draft:
         }
         safe = torch.where((norm > 0) & q.isfinite().all(-1, keepdim=True), q, q.new_tensor(_UNIT))
         g = SE3.from_quaternion_xyzw(safe / safe.square().sum(-1, keepdim=True).sqrt(), t)
-        _note_not_finite(problems, x)
+        note_not_finite(problems, x)
         return Draft(SE3, g, names, places, name, problems)
 
     @staticmethod
@@ -75,14 +75,15 @@ class Draft:
         """SE(2) poses from rows `x y theta`, radians."""
         x = torch.tensor(rows, dtype=torch.float64).reshape(-1, 3)
         draft = Draft(SE2, SE2.from_xy_theta(x), names, places, name)
-        _note_not_finite(draft.problems, x)
+        note_not_finite(draft.problems, x)
         return draft
 
 
 _UNIT = (0.0, 0.0, 0.0, 1.0)
 
 
-def _note_not_finite(problems: dict[int, str], rows: Tensor) -> None:
+def note_not_finite(problems: dict[int, str], rows: Tensor) -> None:
+    """Add to the problems those of rows `[N, ...]` that hold NaN or infinity."""
     for i in (~rows.isfinite().all(-1)).nonzero().flatten().tolist():
         problems[i] = _NOT_FINITE
 
@@ -144,7 +145,7 @@ def _without_rounding(
     change = (near - g).abs().amax((-2, -1))
     size = g[:, : group.n, : group.n].abs().amax((-2, -1))  # similarities are of any size
     change = change / torch.where(size > 0, size, 1)
-    rounded = outside & (change <= ROUNDING)
+    rounded = outside & (change <= ROUNDING) & group.contains(near)
     if rounded.any():
         of = f" of {name}" if name else ""
         by = change[rounded].max().item()

@@ -11,7 +11,7 @@ import re
 import torch
 
 from ..groups import SE2, SE3
-from ._draft import Draft, Place, roll_pitch_yaw
+from ._draft import Draft, Place, note_not_finite, roll_pitch_yaw
 from ._numbers import fields, row, whole_lines
 from ._source import Source, stem
 from .errors import quoted
@@ -73,7 +73,9 @@ class _Lines:
         if self.kind == _ANGLES:
             x = torch.tensor(self.rows, dtype=torch.float64)
             g = SE3.from_parts(roll_pitch_yaw(x[:, 3:]), x[:, :3])
-            return Draft(SE3, g, names, self.places, name)
+            draft = Draft(SE3, g, names, self.places, name)
+            note_not_finite(draft.problems, x)
+            return draft
         return Draft.from_quaternions(self.rows, names, self.places, name)
 
 
