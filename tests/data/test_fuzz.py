@@ -43,7 +43,8 @@ def require_clean(error: data.DataError, source: Source) -> None:
     assert message.startswith(source.path)
     assert len(message) < 1000
     assert message.isprintable(), ascii(message)
-    assert error.line is None or 1 <= error.line <= source.data.count(b"\n") + 2
+    ends = source.data.count(b"\n") + source.data.count(b"\r")
+    assert error.line is None or 1 <= error.line <= ends + 2
 
 
 @pytest.mark.parametrize("name", list(data.formats()))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import gzip
+import io
+import math
 import os
 import zlib
 from collections.abc import Iterator
@@ -39,21 +42,22 @@ class Source:
 
     @cached_property
     def text(self) -> str:
-        """The file as text. Bytes that are none become U+FFFD, and numbers with it an error."""
+        r"""The file as text, its lines ended by \n.
+
+        Bytes that are no text become U+FFFD, and numbers with it an error.
+        """
         if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return self.data.decode("utf-16", errors="replace")
-        if b"\0" in self.data:
-            at = self.data.index(b"\0")
-            line = self.data.count(b"\n", 0, at) + 1
-            column = at - self.data.rfind(b"\n", 0, at)
+            return one_line_end(self.data.decode("utf-16", errors="replace"))
+        before, zero, _ = self.data.partition(b"\0")
+        text = one_line_end(before.decode("utf-8-sig", errors="replace"))
+        if zero:
             problem = "a zero byte: this is a binary file or a damaged one, expected text."
-            raise self.error(problem, line, column)
-        return self.data.decode("utf-8-sig", errors="replace")
+            raise self.error(problem, text.count("\n") + 1, len(text) - text.rfind("\n"))
+        return text
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Lines with their numbers from 1, as editors count them, without their ends."""
-        for number, line in enumerate(self.text.split("\n"), 1):
-            yield number, line.removesuffix("\r")
+        yield from enumerate(self.text.split("\n"), 1)
 
     @cached_property
     def cut_short(self) -> str:
@@ -65,12 +69,21 @@ class Source:
         return self.cut_short if line == self.text.count("\n") + 1 else ""
 
 
+def one_line_end(text: str) -> str:
+    r"""The text with \n for line ends of all kinds.
+
+    >>> one_line_end("a\r\nb\rc\n")
+    'a\nb\nc\n'
+    """
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def load(path: str | os.PathLike[str], limit: int = LIMIT) -> Source:
     """The file's bytes; a `DataError` if it cannot be read or is larger than the limit."""
     # A name that is no text, as Linux allows, is printed with question marks.
     name = os.fsencode(path).decode("utf-8", errors="replace")
-    if limit < 1:
-        raise ValueError(f"limit is a number of bytes, at least 1, got {limit}.")
+    if not 1 <= limit < math.inf:
+        raise ValueError(f"limit is a finite number of bytes, at least 1, got {limit}.")
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -88,7 +101,7 @@ def load(path: str | os.PathLike[str], limit: int = LIMIT) -> Source:
     return Source(name, data, limit)
 
 
-def _up_to(file: BinaryIO, limit: int) -> bytes | None:
+def _up_to(file: BinaryIO | gzip.GzipFile, limit: int) -> bytes | None:
     """All bytes of a file, None if there are more than the limit.
 
     In blocks, as `read(n)` makes room for n bytes however few there are.
@@ -110,23 +123,15 @@ def stem(path: str) -> str:
 
 def _gunzip(name: str, data: bytes, limit: int) -> bytes:
     """Unpack no more than the limit, whatever the file claims."""
-    unpacked, size = [], 0
-    while data:
-        stream = zlib.decompressobj(wbits=31)
-        while data and not stream.eof:
-            try:
-                block = stream.decompress(data, _BLOCK)
-            except zlib.error as error:
-                raise DataError(name, f"is damaged gzip ({error}). Copy it again.") from None
-            data = stream.unconsumed_tail or stream.unused_data
-            size += len(block)
-            unpacked.append(block)
-            if size > limit:
-                raise _too_large(name, f"more than {_bytes(limit)} when unpacked", limit)
-        if not stream.eof:
-            raise DataError(name, "is gzip that was cut short. Copy it again.")
-        data = data.lstrip(b"\0")  # padding between members
-    return b"".join(unpacked)
+    try:
+        unpacked = _up_to(gzip.GzipFile(fileobj=io.BytesIO(data)), limit)
+    except EOFError:
+        raise DataError(name, "is gzip that was cut short. Copy it again.") from None
+    except (OSError, zlib.error) as error:
+        raise DataError(name, f"is damaged gzip ({error}). Copy it again.") from None
+    if unpacked is None:
+        raise _too_large(name, f"more than {_bytes(limit)} when unpacked", limit)
+    return unpacked
 
 
 def _too_large(name: str, size: str, limit: int) -> DataError:

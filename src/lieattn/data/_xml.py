@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from xml.parsers import expat
 
-from ._source import Source
+from ._source import Source, one_line_end
 from .errors import DataError, quoted
 
 _LONGEST_ENTITY = 256  # characters; those of Illustrator are addresses of namespaces
@@ -88,7 +88,8 @@ def attribute_place(
     source: Source, element: Element, name: str, offset: int = 0
 ) -> tuple[int, int]:
     """Line and column of a character of an attribute's value; those of the element if unsure."""
-    tag = source.data[element.offset : element.offset + _TAG].decode("utf-8", errors="replace")
+    raw = source.data[element.offset : element.offset + _TAG]
+    tag = one_line_end(raw.decode("utf-8", errors="replace"))
     found = re.search(rf"\s{re.escape(name)}\s*=\s*[\"']", tag)
     if found is None or not tag.startswith("<"):
         return element.line, element.column
