@@ -22,8 +22,9 @@ MODELS = {
     "G": "algebra-norm score, principal chart",
     "G polar": "algebra-norm score, polar chart",
 }
-# Drawings and parts: a page or a model that they belong to, and layers that are something.
-SETS = {"framed": True, "kinds": 64, "copies": True}
+# Drawings and parts: layers that are something, and repeat; drawings stand on a page.
+PARTS = {"kinds": 64, "copies": True}
+LAYERS = {**PARTS, "framed": True}
 # Invariants that all models have but A, the paper's. What is next in a drawing or a part tells
 # little, steps that repeat tell much.
 AROUND, ANALOGIES = {"bends": 2}, {"analogies": True}
@@ -55,10 +56,10 @@ RECIPES = {
     "SO3": Recipe(32, 600, {"G": 74, "C": 205, "A": 33, "A told": 36}),
     "SE3": Recipe(32, 600, {"G": 84, "C": 203, "A": 36, "A told": 39, "IPA": 90}),
     "Aff2": Recipe(
-        16, 600, {"G": 140, "G polar": 140, "C": 180, "A": 100, "A told": 120}, SETS, ANALOGIES
+        16, 600, {"G": 140, "G polar": 140, "C": 180, "A": 100, "A told": 120}, LAYERS, ANALOGIES
     ),
     "Aff3": Recipe(
-        16, 300, {"G": 800, "G polar": 750, "C": 950, "A": 450, "A told": 500}, SETS, ANALOGIES
+        16, 200, {"G": 800, "G polar": 750, "C": 950, "A": 450, "A told": 500}, PARTS, ANALOGIES
     ),
 }
 VALIDATIONS = 10

@@ -11,7 +11,8 @@ HOW = "\n\n".join(
         "for one seed all methods find the same hidden poses from the same visible ones. The "
         "step whose validation loss is least is tested, once. Steps, width and what models "
         "are told were chosen by validation losses, of one seed most of them, of three on "
-        "Aff(2).",
+        "Aff(2); but the test part of bricks had been seen once, with models without analogies, "
+        "of which G was level with A.",
         "All models start at the geodesic interpolation, correct it, and are trained by the "
         "same loss, the error that is tabled, for as many steps (where answers may be copies, "
         "the likelihood of the right ones joins it). They are told the place of every token "
@@ -22,15 +23,15 @@ HOW = "\n\n".join(
         "Of trajectories and chains, hidden tokens are told how they see poses around: the nearest "
         "two on each side as matrices, and how the next two depart from the line through the "
         "nearest.",
-        "Drawings and parts stand in a frame that means something: a page, a part. All models know "
-        "that frame (vector tokens by themselves, the others by features), are told which of up "
-        "to 64 kinds a token is (the element of the drawing, the file of the sub-part), the "
-        "hidden ones too, and may copy: an answer takes its linear part or its position from its "
-        "own correction or from a visible token, whichever has the least expected error by the "
-        "model's votes. What is next to a token tells little there, but steps repeat: all but A "
-        "may answer by analogy, `g_j g_k^-1 g_l`, where the hidden token is as many places from j "
-        "as l from k. Simple rivals take neighbours in the order of the file; **alike** knows the "
-        "kinds.",
+        "Of drawings and parts, all models are told which of up to 64 kinds a token is (the "
+        "element of the drawing, the file of the sub-part), the hidden ones too, and may copy: an "
+        "answer takes its linear part or its position from its own correction or from a visible "
+        "token, whichever has the least expected error by the model's votes. Drawings stand on a "
+        "page, a frame that means something, which all models know there: vector tokens by "
+        "themselves, as everywhere, the others by features. What is next to a token tells little, "
+        "but steps repeat: all but A may answer by analogy, `g_j g_k^-1 g_l`, where the hidden "
+        "token is as many places from j as l from k. Simple rivals take neighbours in the order "
+        "of the file; **alike** knows the kinds.",
         "Errors are blocks of the logarithm from the answer to the truth: positions in the "
         "unit of the data, rotations in degrees, logarithms of scale and shear. **Over "
         "geodesic** is the mean error divided by that of geodesic interpolation, a mean over "
