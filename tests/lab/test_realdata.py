@@ -157,8 +157,9 @@ def test_a_folder_of_other_settings_is_refused(small: Path) -> None:
     assert "Traceback" not in errors
 
 
-def test_stopped_by_a_key_it_says_how_to_go_on(tmp_path: Path) -> None:
-    arguments = ["realdata", "--group", "SO2", "--seeds", "1", "--jobs", "1", "--out", tmp_path]
+def begun(out: Path) -> subprocess.Popen[str]:
+    """The command at work in a process of its own, in the middle of a run."""
+    arguments = ["realdata", "--group", "SO2", "--seeds", "1", "--jobs", "1", "--out", out]
     started = subprocess.Popen(
         [sys.executable, "-m", "lieattn.cli", *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -166,14 +167,26 @@ def test_stopped_by_a_key_it_says_how_to_go_on(tmp_path: Path) -> None:
         text=True,
     )
     deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("SO2/*/seed-0/log.jsonl")):
+    while not list(out.glob("SO2/*/seed-0/log.jsonl")):
         assert started.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.2)
+    return started
+
+
+def test_stopped_by_a_key_it_says_how_to_go_on(tmp_path: Path) -> None:
+    started = begun(tmp_path)
     started.send_signal(signal.SIGINT)
     _, errors = started.communicate(timeout=60)
     assert started.returncode == 130
     assert errors == "lieattn: stopped. The same command, without --again, goes on from here.\n"
+
+
+def test_killed_it_takes_its_workers_along(tmp_path: Path) -> None:
+    started = begun(tmp_path)
+    started.kill()
+    started.communicate(timeout=30)  # which waits for all that have its output open
+    assert started.returncode == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def _work(connection: Connection, out: Path) -> None:
     """A worker's life: configurations one after the other, until there are none."""
     import torch
 
-    threading.Thread(target=_die_with_parent, daemon=True).start()
+    die_with_parent()
     torch.set_num_threads(1)
     with contextlib.suppress(ImportError, AttributeError):
         import torch._inductor.config as inductor
@@ -167,12 +167,16 @@ def _work(connection: Connection, out: Path) -> None:
             connection.send(Event("failed", settings, text=str(error)))
 
 
-def _die_with_parent() -> None:
-    """A parent that is killed outright takes its workers along: two would write one folder."""
+def die_with_parent() -> None:
+    """A parent that is killed outright takes this worker along: two would write one folder."""
     parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager

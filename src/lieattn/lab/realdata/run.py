@@ -25,7 +25,7 @@ from ..infill.store import RESULT, TrainFolder, load_trained
 from ..infill.world import World
 from ..report import write_pages
 from ..storage import TIMING, RunError, json_bytes, read_json, read_note, write_bytes, writing
-from ..workers import exclusive
+from ..workers import die_with_parent, exclusive
 from .pairs import pairs_used
 from .plan import Run
 from .report import build, print_tables
@@ -136,7 +136,7 @@ def _run_all(runs: list[Run], console: Console, jobs: int) -> None:
     if not runs:
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(runs)), context) as pool:
+    with ProcessPoolExecutor(min(jobs, len(runs)), context, die_with_parent) as pool:
         futures = [pool.submit(run_one, run) for run in runs]
         try:
             _follow(runs, futures, console)
