@@ -1,5 +1,7 @@
 """Equivariance in float32, for every option; the limits are those of `lieattn.testing.FLOOR`."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -131,11 +133,43 @@ def test_half_turns_keep_equivariance(group: Group, option: str, dtype: torch.dt
         assert_equivariant(model, group, g)
 
 
-def test_without_a_margin_half_turns_do_not() -> None:
-    g = half_turns(la.SE2)
+def mirrored_parts(group: Group, dtype: torch.dtype) -> Tensor:
+    """Frames of bricks: signed permutations of axes, half of them mirror images, on a grid."""
+    generator = torch.Generator().manual_seed(7)
+    n, count = group.n, 32
+    axes = torch.stack([torch.randperm(n, generator=generator) for _ in range(count)])
+    signs = torch.randint(0, 2, (count, n, 1), generator=generator).double() * 2 - 1
+    linear = torch.eye(n, dtype=torch.float64)[axes] * signs
+    places = torch.randint(0, 3, (count, n), generator=generator).double()
+    base = group.random(dtype=torch.float64, generator=generator)
+    return group.compose(base, group.from_parts(linear, places))[None].to(dtype)
+
+
+@pytest.mark.parametrize("score", ["norm", "mlp"])
+@pytest.mark.parametrize("group", [la.Aff2, la.Aff3], ids=str)
+def test_in_the_polar_chart_every_pair_of_mirrored_parts_attends_and_moves_with_the_set(
+    group: Group, score: str, dtype: torch.dtype
+) -> None:
+    g = mirrored_parts(group, dtype)
+    others = ~torch.eye(g.shape[-3], dtype=torch.bool)
+    margin = group.chart_margin("polar")
+    near = ~group.in_chart(group.relative(g[:, :, None], g[:, None]), margin, "polar")
+    assert (near & others).double().mean() > 0.1
+    assert la.relations(group, g, g, "polar", margin=margin).valid.all()
+    for seed in range(3):
+        torch.manual_seed(seed)
+        model = la.LieTransformer(group, LieTransformerConfig(score=score, chart="polar")).to(dtype)
+        assert_equivariant(model, group, g)
+
+
+@pytest.mark.parametrize(("group", "poses"), [(la.SE2, half_turns), (la.Aff3, mirrored_parts)])
+def test_without_a_margin_half_turns_do_not(
+    group: Group, poses: Callable[[Group, torch.dtype], Tensor]
+) -> None:
     torch.manual_seed(0)
-    model = la.LieTransformer(la.SE2, LieTransformerConfig(score="mlp", chart_margin=0.0))
-    assert equivariance_error(model, la.SE2, g) > 1e-6
+    config = LieTransformerConfig(score="mlp", chart="polar", chart_margin=0.0)
+    g = poses(group, torch.float32)
+    assert equivariance_error(la.LieTransformer(group, config), group, g) > 1e-6
 
 
 def test_vector_tokens_are_not_equivariant(group: Group) -> None:

@@ -30,8 +30,9 @@ class LieAttention(nn.Module):
         directed: add a term linear in w to the score.
         content: add the scaled product of queries and keys of the hidden states to the score.
         exclude_self: no token attends to itself (in self-attention).
-        chart_margin: pairs closer to the cut of the chart than this angle are not attended to; by
-            default `group.chart_margin(chart)`.
+        chart_margin: pairs closer to the cut of the chart than this angle are not attended to,
+            or in a global chart have coordinates on one side of it, see `relations`; by default
+            `group.chart_margin(chart)`.
         autocast: let the linear layers follow `torch.autocast`, see `LieTransformerConfig`.
         backend: of `lie_attention`, for poses; relations that are given are summed by torch.
         prune: share of a token's weights that may be left out, see `lie_attention`.

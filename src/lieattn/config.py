@@ -27,8 +27,10 @@ class LieTransformerConfig:
         chart: "principal" (the paper's) or "polar", which has no pairs off chart on Aff(n).
         chart_margin: pairs closer to the cut of the chart than this angle, in radians, are not
             attended to. At a half turn the sign of w hangs on rounding, and data that has many
-            (grids, bricks, symmetric parts) would lose equivariance there. 0 is the paper's; None
-            is `group.chart_margin(chart)`: 0.05 in the principal chart of Aff(n), else 0.01.
+            (grids, bricks, symmetric parts) would lose equivariance there. In the polar chart of
+            Aff(n) they are attended to all the same, with coordinates on one side of the cut. 0 is
+            the paper's; None is `group.chart_margin(chart)`: 0.05 in the principal chart of Aff(n),
+            else 0.01.
         exclude_self: no token attends to itself.
         features: width of the invariant features of each token; 0 for bare tokens.
         pose_updates: move the poses after every layer but the last, and recompute w.

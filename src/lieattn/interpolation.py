@@ -149,9 +149,12 @@ def bends(group: Group, guess: Tensor, visible: Tensor, count: int) -> Tensor:
 def global_relation(group: Group, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """Coordinates `[..., dim]` that lead from a to b in the group's widest chart, and where.
 
-    Not where b is a mirror image of a: no step leads there.
+    Not where b is a mirror image of a: no step leads there. Where that chart is global, half turns
+    have the same direction whatever their rounding.
     """
-    w, valid = group.relation(a, b, group.charts[-1])
+    chart = group.charts[-1]
+    margin = group.chart_margin(chart) if group.is_global(chart) else 0.0
+    w, valid = group.relation(a, b, chart, margin)
     if w.shape[-1] > group.dim:
         valid = valid & (w[..., group.dim] < 0.5)
     return w[..., : group.dim], valid

@@ -269,9 +269,9 @@ class LieTransformer(Pretrained, nn.Module):
         gone: a mean of squares must not hang on that. On other groups the charts are one.
         """
         group, chart = self.group, self.config.chart
-        if chart == "polar" or group.chart_dim(group.charts[-1]) == group.dim:
+        if group.is_global(chart) or not group.is_global(group.charts[-1]):
             return chart, self._margin()
-        return "polar", 0.0
+        return group.charts[-1], 0.0
 
     def _move(
         self, g: Tensor, delta: Tensor, scale: Tensor | None, moving: Tensor | None

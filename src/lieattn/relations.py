@@ -44,7 +44,9 @@ def relations(
         k: key poses, `[..., Nk, m, m]`; batch dimensions broadcast.
         chart: "principal" (the logarithm) or "polar" (defined for every pair, see `Aff2`).
         margin: pairs closer to the cut than this angle count as off the chart. Data full of half
-            turns need one: there the sign of w hangs on rounding, and equivariance with it.
+            turns need one: there the sign of w hangs on rounding, and equivariance with it. In the
+            polar chart of Aff(n) they stay, all with rotations about axes on one side of a plane,
+            by up to pi + margin: `exp` leads to the same elements, and every pair may attend.
     Returns:
         `Relations(coords, valid)`. A pair without a logarithm has zero coordinates, zero gradient
         and `valid` False. An exact half turn of SO(n), SE(n), Sim(n) is valid: it has two

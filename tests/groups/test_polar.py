@@ -163,3 +163,78 @@ def test_blocks_end_with_the_parity(affine: Group) -> None:
     torch.testing.assert_close(affine.from_physical(affine.to_physical(x)), x)
     with pytest.raises(ValueError, match="principal, polar"):
         affine.log(affine.identity(), chart="cayley")
+
+
+# ---- half turns ------------------------------------------------------------------------------
+
+HALF_TURNS = (
+    [[1.0]],
+    [[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0], [1.0, -1.0, 0], [1.0, 0, 1.0], [-1.0, 2.0, -3.0]],
+)
+NUDGE = 1e-9
+
+
+def half_turns(group: Group, extra: float) -> Tensor:
+    """Stretched half turns about both ends of axes, and a bit further; half of them mirrored."""
+    axes = torch.tensor(HALF_TURNS[group.n - 2], dtype=torch.float64)
+    axes = torch.nn.functional.normalize(axes, dim=-1)
+    axes = torch.cat([axes, -axes]).repeat(2, 1)
+    generator = torch.Generator().manual_seed(5)
+    x = torch.randn(len(axes), group.dim + 1, generator=generator, dtype=torch.float64) / 2
+    r = group.blocks[1].dim
+    x[:, group.n : group.n + r] = axes * (math.pi + extra) * math.sqrt(2)
+    x[len(axes) // 2 :, -1] = 1
+    return group.exp(x, chart="polar")
+
+
+def beside(group: Group, g: Tensor, margin: float = 0.01) -> Tensor:
+    eye = group.identity(dtype=g.dtype).expand_as(g)
+    coords, valid = group.relation(eye, g, "polar", margin)
+    assert valid.all()
+    return coords
+
+
+def test_with_a_margin_coordinates_of_half_turns_do_not_hang_on_rounding(affine: Group) -> None:
+    sides = [affine.log(half_turns(affine, extra), "polar") for extra in (-NUDGE, NUDGE)]
+    assert ((sides[0] - sides[1]).norm(dim=-1) > 1).all()
+    sides = [beside(affine, half_turns(affine, extra)) for extra in (-NUDGE, NUDGE)]
+    torch.testing.assert_close(*sides, atol=100 * NUDGE, rtol=0)
+
+
+def test_with_a_margin_coordinates_lead_to_the_same_elements(
+    affine: Group, dtype: torch.dtype
+) -> None:
+    moved = 0
+    for extra in (-0.009, -NUDGE, NUDGE, 0.009, 0.5):
+        g = half_turns(affine, extra).to(dtype)
+        w, plain = beside(affine, g), affine.log(g, "polar")
+        off = affine.exp(w, "polar") - g
+        assert (off.norm() / g.norm()) < TOLERANCE[dtype]
+        moved += int(((w - plain).norm(dim=-1) > 1).sum())
+        inner = affine.in_chart(g, 0.0101, "polar")
+        ulp = 8 * torch.finfo(dtype).eps
+        torch.testing.assert_close(w[inner], plain[inner], atol=ulp, rtol=ulp)
+        gaps = affine.block_sq_norms(w).sqrt() - affine.block_sq_norms(plain).sqrt()
+        assert gaps.abs().max() < 0.1
+    assert moved
+
+
+def test_both_values_at_a_half_turn_have_the_same_norms(affine: Group) -> None:
+    g = half_turns(affine, 0.0)
+    norms = [affine.block_sq_norms(x) for x in (beside(affine, g), affine.log(g, "polar"))]
+    torch.testing.assert_close(*norms, atol=1e-9, rtol=1e-9)
+
+
+def test_gradients_beside_the_cut_are_those_of_the_inverse_map(affine: Group) -> None:
+    g = half_turns(affine, NUDGE)
+    w = beside(affine, g)
+
+    def there_and_back(x: Tensor) -> Tensor:
+        full = torch.cat((x, w[:, affine.dim :]), -1)
+        return beside(affine, affine.exp(full, chart="polar"))[:, : affine.dim]
+
+    x = w[:, : affine.dim]
+    direction = torch.randn(x.shape, generator=torch.Generator().manual_seed(6)).double()
+    back, pushed = torch.func.jvp(there_and_back, (x,), (direction,))
+    torch.testing.assert_close(back, x, atol=1e-9, rtol=0)
+    torch.testing.assert_close(pushed, direction, atol=1e-6, rtol=0)

@@ -11,7 +11,7 @@ from . import _expm, _gl2, _gl3, _polar, _rotations, _validate
 from ._bases import rotation_generators, scale_generator, shear_generators
 from ._semidirect import Semidirect
 from ._small import accurate_adjugate, accurate_inverse, eye_like, homogeneous, linear_map, widen
-from .base import PARITY, Block, _Device, rotation_clearance
+from .base import PARITY, Block, _Device
 
 
 class Affine(Semidirect):
@@ -57,18 +57,30 @@ class Affine(Semidirect):
         if chart != "polar":
             return super().exp(x, chart)
         dtype = _validate.coordinates(self, x, (self.dim, self.dim + 1)).dtype
-        x = widen(x)
+        return homogeneous(*_polar.exp(self._to_polar(widen(x)))).to(dtype)
+
+    def is_global(self, chart: str) -> bool:
+        self._require_chart(chart)
+        return chart == "polar"
+
+    def _to_polar(self, x: Tensor) -> _polar.Polar:
+        """The parts of coordinates `[..., dim + 1]`, or `[..., dim]` for parity 0."""
         n, r = self.n, self.blocks[1].dim
         parity = x[..., self.dim] if x.shape[-1] > self.dim else torch.zeros_like(x[..., 0])
         shear = torch.nn.functional.pad(x[..., n + r + 1 : self.dim], (r + 1, 0))
-        coordinates = _polar.Polar(
+        return _polar.Polar(
             u=x[..., :n],
             omega=x[..., n : n + r] / sqrt(2),
             s=x[..., n + r] / sqrt(n),
             S=self._to_matrix(shear),
             parity=parity,
         )
-        return homogeneous(*_polar.exp(coordinates)).to(dtype)
+
+    def _from_polar(self, x: _polar.Polar) -> Tensor:
+        """Coordinates `[..., dim + 1]`: the inverse of `_to_polar`."""
+        shear = self._from_matrix(x.S)[..., self.blocks[1].dim + 1 :]
+        scale, parity = x.s[..., None] * sqrt(self.n), x.parity[..., None]
+        return torch.cat((x.u, x.omega * sqrt(2), scale, shear, parity), dim=-1)
 
     # float32 poses pass through float64: singular values a factor 1e4 apart are all there in the
     # matrix, but not in the products that the polar factors are made of.
@@ -90,13 +102,20 @@ class Affine(Semidirect):
             w, valid = super()._log_relative(widen(a), widen(b), chart)
         return w.to(torch.promote_types(a.dtype, b.dtype)), valid & regular
 
+    def _log_with_margin(
+        self, a: Tensor, b: Tensor, chart: str, margin: float
+    ) -> tuple[Tensor, Tensor]:
+        if not (margin and self.is_global(chart)):
+            return super()._log_with_margin(a, b, chart, margin)
+        w, valid = self._log_relative(widen(a), widen(b), chart)
+        w = self._from_polar(_polar.beside_cut(self._to_polar(w), margin))
+        return w.to(torch.promote_types(a.dtype, b.dtype)), valid
+
     def _chart_log(self, chart: str, a: Tensor, e: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
         if chart == "principal":
             return self._log_parts(a, e, t)
         x, valid = _polar.log(a, e, t)
-        shear = self._from_matrix(x.S)[..., self.blocks[1].dim + 1 :]
-        scale, parity = x.s[..., None] * sqrt(self.n), x.parity[..., None]
-        return torch.cat((x.u, x.omega * sqrt(2), scale, shear, parity), dim=-1), valid
+        return self._from_polar(x), valid
 
     # ---- linear part -------------------------------------------------------------------------
 
@@ -122,8 +141,6 @@ class Affine(Semidirect):
         return 0.05 if chart == "principal" else super().chart_margin(chart)
 
     def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
-        if chart == "polar":
-            return rotation_clearance(self, w)
         # From the matrix: next to the cut w is large, and its angle a difference of large numbers.
         linear = self.linear(self.relative(a, b))
         return _gl2.margin(linear) if self.n == 2 else _gl3.quick_margin(linear)

@@ -84,10 +84,19 @@ class Group(ABC):
     def chart_margin(self, chart: str = "principal") -> float:
         """How far from the cut, in radians, layers and models take pairs to be safe.
 
-        At a half turn the sign of the coordinates hangs on rounding, which this is far above.
+        At a half turn the sign of the coordinates hangs on rounding, which this is far above. What
+        becomes of pairs that are closer, `relation` tells.
         """
         self._require_chart(chart)
         return 0.01
+
+    def is_global(self, chart: str) -> bool:
+        """Whether pairs have coordinates in the chart however close to its cut they are.
+
+        So it is with the polar chart of Aff(n), whose cut a margin moves (see `relation`).
+        """
+        self._require_chart(chart)
+        return False
 
     def chart_dim(self, chart: str = "principal") -> int:
         """Number of coordinates that `log(g, chart)` returns."""
@@ -159,16 +168,25 @@ class Group(ABC):
     ) -> tuple[Tensor, Tensor]:
         """`log(a^-1 b)` and where it exists; zero, with zero gradient, where it does not.
 
-        With a margin, in radians, it does not exist so close to the cut either.
+        With a margin, in radians, it does not exist so close to the cut either. In a chart that is
+        global (`is_global`) it does: of the two values that agree at a half turn the one that a
+        fixed direction tells comes back, so that neither hangs on rounding.
         """
         self._require_chart(chart)
         _validate.poses(self, a, "left poses")
         _validate.poses(self, b, "right poses")
+        w, valid = self._log_with_margin(a, b, chart, margin)
+        return torch.where(valid[..., None], w, 0), valid
+
+    def _log_with_margin(
+        self, a: Tensor, b: Tensor, chart: str, margin: float
+    ) -> tuple[Tensor, Tensor]:
+        """`_log_relative`, valid where it is farther from the cut than a margin."""
         w, valid = self._log_relative(a, b, chart)
         if margin:
             clearance = self._clearance(a.detach(), b.detach(), w.detach(), chart)
             valid = valid & (clearance > margin)
-        return torch.where(valid[..., None], w, 0), valid
+        return w, valid
 
     def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
         """The margin of `a^-1 b`, whose coordinates are w: cheaper where w tells it."""

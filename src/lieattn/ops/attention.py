@@ -47,7 +47,8 @@ def lie_attention(
         neighbours: `[..., Nq, k]`, the keys that each query attends to, filled up with -1. `mask`
             and `bias` then have k, a place in the list, where they had Nk. A key that is listed
             twice counts twice.
-        margin: pairs closer to the cut of the chart than this angle are not attended to.
+        margin: pairs closer to the cut of the chart than this angle are not attended to, or in the
+            polar chart of Aff(n) have coordinates on one side of it, see `relations`.
         prune: the backend "native" may leave out keys that have less than this share of a query's
             weight together, and finds such keys on SE(2) and SE(3) by their distance; 0 leaves out
             nothing. The guide bounds what the results change by.
