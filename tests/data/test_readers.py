@@ -149,12 +149,40 @@ def test_a_header_without_a_mark_is_a_header(tmp_path: Path) -> None:
         "# stamp [s], x (m), y (m), z (m), qw, qx, qy, qz, vx, vy, vz",
         "# time is told by the clock that all cameras share",
         "# one, two, three, four, five, six, seven, eight",
+        "# timestamps are in ns, x is ahead, y to the left, z up, made by x, y, z, and w",
+        "#timestamp [ns], p (x,y,z) [m], q (w,x,y,z) [], v, b",
+        "#time (x,y,z,w,x,y,z,a)",
+        "#(,,,,,,,)",
+        "time,px,py,pz,q0,q1,q2,q3",
+        "t,x,y,z,q_r,q_i,q_j,q_k",
     ],
 )
 def test_headers_in_order_and_comments_are_passed_over(header: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"{header}\n0,1,2,3,1,0,0,0\n")
     (only,) = data.read(tmp_path / "a.csv")
     assert torch.equal(only.poses[0, :3, :3], torch.eye(3, dtype=torch.float64))
+
+
+YAW = "1, 2, 3, 0, 0, 0.70710678, 0.70710678"
+
+
+def test_commas_in_a_tum_file_change_nothing(tmp_path: Path) -> None:
+    rows = f"0.1, {YAW}\n0.2, {YAW}\n"
+    expected = torch.tensor([[0.0, -1, 0], [1, 0, 0], [0, 0, 1]], dtype=torch.float64)
+    for name, header in (("a.tum", ""), ("b.tum", "t, x, y, z, qx, qy, qz, qw\n")):
+        (tmp_path / name).write_text(header + rows)
+        sets = data.read(tmp_path / name)
+        assert (sets.format, sets[0].names) == ("tum", ("0.1", "0.2"))
+        close(sets[0].poses[0, :3, :3], expected, 1e-7)
+
+
+def test_an_order_that_is_guessed_is_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"0.1, {YAW}\n")
+    sets = data.read(tmp_path / "a.csv")
+    assert sets.format == "euroc"
+    assert re.search("taken for qw, qx, qy, qz, .*--format tum", sets.notes[0])
+    (tmp_path / "b.csv").write_text(f"t,x,y,z,qw,qx,qy,qz\n0.1, {YAW}\n")
+    assert not data.read(tmp_path / "b.csv").notes
 
 
 def test_poses_rounded_by_printing_are_projected_and_that_is_noted() -> None:
