@@ -170,6 +170,51 @@ def test_a_coordinate_in_mmcif_is_placed(tmp_path: Path) -> None:
     assert (caught.value.line, caught.value.column) == (row + 1, column + 1)
 
 
+def test_sets_without_a_pose_do_not_keep_the_others_from_being_read(tmp_path: Path) -> None:
+    poses = np.tile(np.eye(3), (2, 4, 1, 1))
+    poses[1] = np.nan
+    np.savez(tmp_path / "a.npz", poses=poses, names=np.full((2, 4), "x"))
+    sets = data.read(tmp_path / "a.npz", bad="mask")
+    assert (len(sets), sets.left_out) == (1, ("set 1",))
+    assert "set 'set 1' is left out: all of its poses are masked." in sets.notes
+    gone = data.from_tensor(la.SE2, torch.eye(3).expand(2, 3, 3), torch.zeros(2, dtype=torch.bool))
+    data.save(tmp_path / "b.npz", [sets[0], gone])
+    assert len(data.read(tmp_path / "b.npz")) == 1
+
+
+def test_an_error_about_a_pose_tells_how_to_read_the_others(tmp_path: Path) -> None:
+    for row in ("0.1 nan 2 3 0 0 0 1", "0.1 1 2 3 0 0 0 0", "0.1 1e301 2 3 0 0 0 1"):
+        (tmp_path / "a.tum").write_text(f"{TUM}{row}\n")
+        with pytest.raises(data.DataError, match=r"line 2, column 1: .* \(--bad mask\) keeps"):
+            data.read(tmp_path / "a.tum")
+
+
+def test_quaternions_that_are_normalised_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "a.tum").write_text(f"{TUM}0.1 1 2 3 0 0 0 1.009\n0.2 1 2 3 0 0 0 1.0001\n")
+    (note,) = data.read(tmp_path / "a.tum").notes
+    assert (
+        note == "1 quaternions of a had norms other than 1, by 0.009 at most, and are normalised."
+    )
+
+
+def test_poses_of_another_space_are_refused_by_name() -> None:
+    with pytest.raises(data.DataError, match=r"holds poses of SE\(2\), not of SO\(3\)"):
+        data.read(BY_NAME["w100.graph"], group="SO3")
+
+
+def test_names_of_another_shape_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", poses=np.tile(np.eye(3), (2, 3, 1, 1)), names=np.full((3, 2), "x"))
+    with pytest.raises(data.DataError, match=r"names are <U1 \[3, 2\], expected text \[2, 3\]"):
+        data.read(tmp_path / "a.npz")
+
+
+def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
+    long = data.from_tensor(la.SE3, la.SE3.identity(20_000))
+    with pytest.raises(ValueError, match=r"padded to 20,000 poses are .* MB, more than the 256 MB"):
+        data.save(tmp_path / "a.npz", [long, *[data.from_tensor(la.SE3, la.SE3.identity(2))] * 110])
+    assert not list(tmp_path.iterdir())
+
+
 def test_poses_that_are_none_can_be_masked(tmp_path: Path) -> None:
     path = tmp_path / "a.tum"
     path.write_text(TUM + "0.1 nan 2 3 0 0 0 1\n0.2 1 2 3 0 0 0 0\n" + TUM)

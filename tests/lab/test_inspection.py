@@ -123,6 +123,10 @@ def test_options_reach_the_reader(tmp_path: Path) -> None:
     code, _, errors = command(str(path), "--limit", "0.00002")
     assert code == 2
     assert "Invalid value for '--limit'" in errors
+    for option, value in (("--limit", "inf"), ("--seed", "99999999999999999999999")):
+        code, _, errors = command(str(path), option, value)
+        assert code == 2
+        assert f"Invalid value for '{option}'" in errors
     path.write_text("0 1 2 3 0 0 0 1\n" * 100)
     assert "the limit is 1 kB" in command(str(path), "--limit", "0.001")[2]
 
@@ -138,6 +142,10 @@ def test_mistakes_are_met_with_a_line(tmp_path: Path) -> None:
         (
             [good, "--plot", str(tmp_path / "no" / "x.png")],
             "cannot write .*: there is no folder .*",
+        ),
+        (
+            ["backbones", "--group", "SO3"],
+            r"backbones comes with the library, poses of SE\(3\); --group is for files",
         ),
         ([good, "--save", str(tmp_path / "no" / "x.npz")], "cannot write .*: No such file .*"),
     ):

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from ..groups import SE2, SE3, Group
 from ._source import Source
-from .errors import DataError
+from .errors import DataError, quoted
 from .sets import PoseSet
 
 ROUNDING = 1e-3  # files are written with few digits: so far from the group is taken for rounding
+FARTHEST = 1e300  # of a position: differences of larger ones are infinite
 Place = tuple[int, int]  # line and column, from 1
 
 
@@ -30,6 +31,7 @@ class Draft:
         problems: number of a pose -> why it is none.
         mask: `[N]`, False where the file itself says that there is no pose.
         source: the file that the set is from, where this one was made of others.
+        notes: what was mended, a sentence each.
     """
 
     group: Group
@@ -40,6 +42,7 @@ class Draft:
     problems: dict[int, str] = field(default_factory=dict)
     mask: Tensor | None = None
     source: str = ""
+    notes: list[str] = field(default_factory=list)
 
     @staticmethod
     def from_quaternions(
@@ -63,10 +66,19 @@ class Draft:
             "Normalise it, or drop the pose if it is none."
             for i in ((norm - 1).abs() > 10 * ROUNDING).any(-1).nonzero().flatten().tolist()
         }
+        off = (norm - 1).abs()[:, 0]
+        mended = (off > ROUNDING) & (off <= 10 * ROUNDING)
         safe = torch.where((norm > 0) & q.isfinite().all(-1, keepdim=True), q, q.new_tensor(_UNIT))
         g = SE3.from_quaternion_xyzw(safe / safe.square().sum(-1, keepdim=True).sqrt(), t)
         note_not_finite(problems, x)
-        return Draft(SE3, g, names, places, name, problems)
+        draft = Draft(SE3, g, names, places, name, problems)
+        if mended.any():
+            by = off[mended].max().item()
+            draft.notes.append(
+                f"{int(mended.sum())} quaternions{_of(name)} had norms other than 1, by {by:.1g} "
+                "at most, and are normalised."
+            )
+        return draft
 
     @staticmethod
     def from_xy_theta(
@@ -88,7 +100,12 @@ def note_not_finite(problems: dict[int, str], rows: Tensor) -> None:
         problems[i] = _NOT_FINITE
 
 
-_NOT_FINITE = "the pose holds NaN or infinity. Drop it, or mask it with bad='mask' (--bad mask)."
+_NOT_FINITE = "the pose holds NaN or infinity. Drop it."
+_MASK = "bad='mask' (--bad mask) keeps the places of such poses and reads the others."
+
+
+def _of(name: str) -> str:
+    return f" of {name}" if name else ""
 
 
 def roll_pitch_yaw(angles: Tensor) -> Tensor:
@@ -102,18 +119,25 @@ def roll_pitch_yaw(angles: Tensor) -> Tensor:
     return torch.stack([torch.stack(row, -1) for row in rows], -2)
 
 
-def finish(draft: Draft, source: Source, bad: str, notes: list[str]) -> PoseSet:
-    """Check every pose; raise on the first that is none, or mask it if `bad` is "mask"."""
+def finish(draft: Draft, source: Source, bad: str, notes: list[str]) -> PoseSet | None:
+    """Check every pose; raise on the first that is none, or mask it if `bad` is "mask".
+
+    None, and a note, for a set that has no pose then.
+    """
     group, g, name = draft.group, draft.matrices, draft.name
+    notes += draft.notes
     known = torch.ones(len(g), dtype=torch.bool) if draft.mask is None else draft.mask.clone()
     problems = {i: problem for i, problem in draft.problems.items() if known[i]}
     if problems and bad == "error":
-        raise _error(draft, source, *min(problems.items()))
+        raise _refused(draft, source, problems)
     known[list(problems)] = False
     g = torch.where(known[:, None, None], g, group.identity(dtype=g.dtype))
     wrong = ~g.isfinite().all(-1).all(-1)
     problems |= dict.fromkeys(wrong.nonzero().flatten().tolist(), _NOT_FINITE)
-    g = torch.where(wrong[:, None, None], group.identity(dtype=g.dtype), g)
+    far = (g.abs() > FARTHEST).any(-1).any(-1) & ~wrong
+    text = f"the pose holds a number beyond {FARTHEST:g}, expected one that can be subtracted."
+    problems |= dict.fromkeys(far.nonzero().flatten().tolist(), text)
+    g = torch.where((wrong | far)[:, None, None], group.identity(dtype=g.dtype), g)
     outside = ~group.contains(g)
     if outside.any():
         g = _without_rounding(group, g, outside, name, notes)
@@ -123,15 +147,15 @@ def finish(draft: Draft, source: Source, bad: str, notes: list[str]) -> PoseSet:
         if bad == "error":
             break
     if problems and bad == "error":
-        raise _error(draft, source, *min(problems.items()))
+        raise _refused(draft, source, problems)
     if problems:
         known[list(problems)] = False
         g = torch.where(known[:, None, None], g, group.identity(dtype=g.dtype))
-        of = f" of {name}" if name else ""
         first = _error(draft, source, *min(problems.items()))
-        notes.append(f"{len(problems)} of {len(g)} poses{of} are masked; the first: {first}")
+        notes.append(f"{len(problems)} of {len(g)} poses{_of(name)} are masked; the first: {first}")
     if not known.any():
-        raise source.error(f"set {name or 'of the file'} holds no pose: all are masked.")
+        notes.append(f"set {quoted(name)} is left out: all of its poses are masked.")
+        return None
     origin = draft.source or source.path
     return PoseSet(group, g.contiguous(), known, tuple(draft.names), name, origin)
 
@@ -147,11 +171,10 @@ def _without_rounding(
     change = change / torch.where(size > 0, size, 1)
     rounded = outside & (change <= ROUNDING) & group.contains(near)
     if rounded.any():
-        of = f" of {name}" if name else ""
         by = change[rounded].max().item()
         notes.append(
-            f"{int(rounded.sum())} poses{of} were off {group} by rounding, {by:.1g} at most, and "
-            "are projected onto it."
+            f"{int(rounded.sum())} poses{_of(name)} were off {group} by rounding, {by:.1g} at "
+            "most, and are projected onto it."
         )
     return torch.where(rounded[:, None, None], near, g)
 
@@ -162,6 +185,11 @@ def _why_outside(group: Group, g: Tensor) -> str:
     except ValueError as error:
         return str(error)
     return f"the pose is not in {group}."  # contains and check agree; never silently
+
+
+def _refused(draft: Draft, source: Source, problems: dict[int, str]) -> DataError:
+    index, problem = min(problems.items())
+    return _error(draft, source, index, f"{problem} {_MASK}")
 
 
 def _error(draft: Draft, source: Source, index: int, problem: str) -> DataError:

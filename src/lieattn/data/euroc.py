@@ -20,7 +20,8 @@ def _sniff(head: bytes, text: str) -> bool:
 
 
 def _read(source: Source, notes: list[str]) -> list[Draft]:
-    rows, names, places = [], [], []
+    rows: list[list[float]] = []
+    names, places = [], []
     named, columns = False, 0
     for line, text in source.lines():
         comment = text.lstrip().startswith("#")

@@ -29,7 +29,7 @@ from torch import Tensor
 from ..groups import SE2, SE3, SO2, SO3, Aff2, Aff3, Group, Sim2, Sim3, get_group
 from ._draft import ROUNDING, Draft
 from ._needs import needs
-from ._source import Source, stem
+from ._source import LIMIT, Source, stem
 from .batches import collate
 from .errors import DataError, printable, quoted
 from .format import Format
@@ -56,6 +56,7 @@ def save(path: str | os.PathLike[str], sets: Iterable[PoseSet]) -> None:
     It is written beside its place and moved there: no interruption leaves half a file.
     """
     sets = list(sets)
+    _require_readable(sets)
     batch = collate(sets, torch.float64)
     name = os.fspath(path)
     np = needs("numpy", ".npz files", name)
@@ -77,6 +78,18 @@ def save(path: str | os.PathLike[str], sets: Iterable[PoseSet]) -> None:
     finally:
         if os.path.exists(part):
             os.unlink(part)
+
+
+def _require_readable(sets: list[PoseSet]) -> None:
+    """Refuse sets that would fill a file with more padding than `read` takes."""
+    longest = max((len(x) for x in sets), default=0)
+    size = len(sets) * longest * (8 * sets[0].group.matrix_size ** 2 + 1) if sets else 0
+    if size > LIMIT:
+        raise ValueError(
+            f"{len(sets)} sets padded to {longest:,} poses are {size / 1e6:,.0f} MB, more than the "
+            f"{LIMIT / 1e6:,.0f} MB that read takes. Save long and short sets in different files, "
+            "or cut them with data.windows."
+        )
 
 
 def _sniff(head: bytes, text: str) -> bool:
@@ -159,7 +172,7 @@ def _mask(source: Source, mask: Any, shape: tuple[int, ...]) -> Tensor:
 def _texts(source: Source, name: str, texts: Any, shape: tuple[int, ...]) -> list[str] | None:
     if texts is None:
         return None
-    if texts.dtype.kind not in "US" or texts.size != max(1, _product(shape)):
+    if texts.dtype.kind not in "US" or texts.shape not in (shape, shape or (1,)):
         expected = f"text {list(shape)}"
         raise source.error(f"{name} are {texts.dtype} {list(texts.shape)}, expected {expected}.")
     flat = texts.reshape(-1).tolist()

@@ -83,12 +83,16 @@ def read_source(
             raise source.error(f"holds no poses; a file of {chosen.title} has {chosen.holds}.")
         if group is not None:
             drafts = [_as_group(source, draft, get_group(group)) for draft in drafts]
-        sets = tuple(finish(draft, source, bad, notes) for draft in drafts)
+        finished = {i: finish(draft, source, bad, notes) for i, draft in enumerate(drafts)}
+        sets = tuple(x for x in finished.values() if x is not None)
+        left_out = tuple(drafts[i].name for i, x in finished.items() if x is None)
+        if not sets:
+            raise source.error("holds no pose: all are masked.")
     except DataError as error:
         if format is not None:
             raise
         raise error.with_hint(_hint(chosen, why)) from None
-    return PoseSets(sets, source.path, chosen.name, why, tuple(notes))
+    return PoseSets(sets, source.path, chosen.name, why, tuple(notes), left_out)
 
 
 def _choose(source: Source, name: str | None) -> tuple[Format, str]:
@@ -136,5 +140,7 @@ def _as_group(source: Source, draft: Draft, group: Group) -> Draft:
     elif group.matrix_size != draft.group.matrix_size:
         m = draft.group.matrix_size
         raise source.error(f"holds {m} x {m} matrices of {draft.group}, not poses of {group}.")
+    elif n != draft.group.n and not group.contains(g[g.isfinite().all(-1).all(-1)]).all():
+        raise source.error(f"holds poses of {draft.group}, not of {group}.")
     draft.group, draft.matrices = group, g
     return draft

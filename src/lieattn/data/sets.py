@@ -51,6 +51,7 @@ class PoseSets(Sequence[PoseSet]):
         format: the name of the format it was read as.
         why: how that format was chosen.
         notes: what was left out or mended, a sentence each.
+        left_out: names of sets without any pose, all of theirs being masked.
     """
 
     sets: tuple[PoseSet, ...]
@@ -58,6 +59,7 @@ class PoseSets(Sequence[PoseSet]):
     format: str
     why: str
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def group(self) -> Group:

@@ -17,7 +17,8 @@ def _sniff(head: bytes, text: str) -> bool:
 
 
 def _read(source: Source, notes: list[str]) -> list[Draft]:
-    rows, names, places = [], [], []
+    rows: list[list[float]] = []
+    names, places = [], []
     for line, text in source.lines():
         if not text.strip():
             continue

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import isfinite
 
 import torch
 from torch import Generator, Tensor
@@ -114,12 +116,16 @@ def split(
     """
     wanted = _require_shares(shares)
     by_source: dict[str, list[PoseSet]] = {}
+    names: dict[str, str] = {}  # a file may have been read by several
     for x in sets:
-        by_source.setdefault(x.source, []).append(x)
+        name = names.setdefault(os.path.realpath(x.source), x.source)
+        by_source.setdefault(name, []).append(x)
     if len(by_source) < len(wanted):
+        count = "1 file" if len(by_source) == 1 else f"{len(by_source)} files"
         raise ValueError(
-            f"{len(by_source)} files cannot be split into {len(wanted)} parts without a leak. "
-            "Read more files, or cut a trajectory with split_in_order."
+            f"{count} cannot be split into {len(wanted)} parts without a leak. Read more files, "
+            "cut a trajectory with split_in_order, or say which sets go together: by `source` of a "
+            "set, by the array `sources` of an .npz."
         )
     sources = sorted(by_source)
     order = torch.randperm(len(sources), generator=Generator().manual_seed(seed)).tolist()
@@ -158,7 +164,7 @@ def split_in_order(
 
 
 def _require_shares(shares: Sequence[float]) -> list[float]:
-    if len(shares) < 2 or not all(share > 0 for share in shares):
+    if len(shares) < 2 or not all(share > 0 and isfinite(share) for share in shares):
         raise ValueError(f"shares are two or more positive numbers, got {list(shares)}.")
     return [share / sum(shares) for share in shares]
 
@@ -190,8 +196,8 @@ def rescaled(x: PoseSet, factor: float) -> PoseSet:
     >>> SE2.translation(rescaled(metres, 100.0).poses)
     tensor([[300., 400.]], dtype=torch.float64)
     """
-    if not factor > 0:
-        raise ValueError(f"factor must be above 0, got {factor}.")
+    if not (factor > 0 and isfinite(factor)):
+        raise ValueError(f"factor must be a finite number above 0, got {factor}.")
     if not has_translations(x.group):
         return x
     poses = x.poses.clone()

@@ -11,6 +11,8 @@ from rich.console import Console
 from ..data import DATASETS, formats
 from . import model_commands
 
+MAX_SEED = 2**63 - 1  # of torch's generators
+
 app = typer.Typer(
     help="Lie-Algebra Attention: transformers whose tokens are group elements.",
     no_args_is_help=True,
@@ -33,7 +35,7 @@ def options(
 @app.command()
 def verify(
     samples: Annotated[int, typer.Option(min=1, help="Random samples a group and dtype.")] = 2000,
-    seed: Annotated[int, typer.Option(help="Seed of the samples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Of the samples.")] = 0,
 ) -> None:
     """Compute the paper's table of instantiations and measure the laws it proves.
 
@@ -205,13 +207,13 @@ def data(
     bad: Annotated[
         str, typer.Option(help="Poses that are none, such as NaN: error, or mask.")
     ] = "error",
-    limit: Annotated[float, typer.Option(min=0.001, help="Largest file, in MB.")] = 256.0,
+    limit: Annotated[float, typer.Option(min=0.001, max=1e9, help="Largest file, in MB.")] = 256.0,
     plot: Annotated[
         Path | None, typer.Option(help="Draw a set and its pairs: .png, .svg, .pdf.")
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the poses to this .npz.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    seed: Annotated[int, typer.Option(help="Of the sample of pairs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Of the sample of pairs.")] = 0,
 ) -> None:
     """Say what is in files of poses, and what to do before training on them.
 

@@ -96,7 +96,7 @@ def _fill_file(
 ) -> None:
     """Fill the sets of a file; `after` gets all of them, those too that have no gaps to fill."""
     try:
-        sets = _read(asked, trained, name)
+        sets = _read(asked, trained, name, problems)
     except data.DataError as error:
         problems.append(str(error))
         return
@@ -117,16 +117,21 @@ def _fill_file(
         after.append(x)
 
 
-def _read(asked: PredictRequest, trained: Trained, name: str) -> list[data.PoseSet]:
+def _read(
+    asked: PredictRequest, trained: Trained, name: str, problems: list[str]
+) -> list[data.PoseSet]:
+    """The sets of a file; those without any pose are problems."""
     if is_builtin(name):
         return data.dataset(name).test  # the rest was trained on
     group = asked.group or trained.settings.group
     try:
-        return list(data.read(name, asked.format or None, group=group or None, bad="mask"))
+        found = data.read(name, asked.format or None, group=group or None, bad="mask")
     except data.DataError:
         raise
     except ValueError as error:
         raise RunError(str(error)) from None
+    problems += [f"{name}: set {x!r} has no pose to fill gaps from." for x in found.left_out]
+    return list(found)
 
 
 def to_hide(asked: PredictRequest, x: data.PoseSet, number: int) -> Tensor:

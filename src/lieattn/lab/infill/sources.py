@@ -10,7 +10,7 @@ from pathlib import Path
 from ... import data
 from ...data.batches import require_one_group
 from ...groups import Group
-from ..inspection.findings import is_builtin
+from ..inspection.findings import built_in, is_builtin
 from ..storage import RunError
 from .settings import TrainSettings
 
@@ -47,7 +47,7 @@ def read_sets(
     notes: list[str] = []
     for name in files:
         if is_builtin(name):
-            found = data.dataset(name)
+            found = built_in(name, format, group)
             sets += [*found.train, *found.valid, *found.test]
             continue
         try:

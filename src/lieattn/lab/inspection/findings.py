@@ -66,14 +66,27 @@ def is_builtin(name: str | Path) -> bool:
     return str(name) in data.DATASETS and not Path(name).exists()
 
 
-def _built_in(name: str) -> data.PoseSets:
-    own = data.dataset(name)
+def built_in(name: str, format: str | None, group: str | None) -> data.Dataset:
+    """A data set that comes along, which is what it is.
+
+    Raises:
+        RunError: options that are for files.
+    """
+    for option, value in (("--format", format), ("--group", group)):
+        if value:
+            of = data.DATASETS[name].group
+            raise RunError(f"{name} comes with the library, poses of {of}; {option} is for files.")
+    return data.dataset(name)
+
+
+def _built_in(asked: Request, name: str) -> data.PoseSets:
+    own = built_in(name, asked.format, asked.group)
     return data.PoseSets((*own.train, *own.valid, *own.test), name, "npz", COMES_ALONG)
 
 
 def _read(asked: Request, path: Path, found: Findings) -> None:
     if is_builtin(path):
-        found.files.append(_built_in(str(path)))
+        found.files.append(_built_in(asked, str(path)))
         return
     limit = int(asked.limit * 1e6)
     try:
