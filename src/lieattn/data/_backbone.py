@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
 
 from ..groups import SE3
 from ._draft import Draft, Place
+from ._source import Source
+from .errors import DataError
 
 BACKBONE = ("N", "CA", "C")
 
@@ -25,6 +27,32 @@ class Atom(NamedTuple):
     position: tuple[float, float, float]
     occupancy: float
     place: Place
+    hetero: bool = False  # HETATM: a modified residue, a cap, a ligand, an ion
+    ligand: bool = False  # not of the chain, as far as the file tells
+
+
+@dataclass
+class _Residue:
+    """Atoms of one residue, with what tells whether another belongs to it."""
+
+    atoms: list[Atom] = field(default_factory=list)
+    held: set[tuple[str, str]] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+
+    def takes(self, atom: Atom) -> bool:
+        """Whether the atom may be of it.
+
+        Those that it has already are another's, and so are those of another residue name unless
+        they are alternatives.
+        """
+        if (atom.name, atom.alternative) in self.held:
+            return False
+        return bool(atom.alternative) or atom.residue_name in self.names
+
+    def add(self, atom: Atom) -> None:
+        self.atoms.append(atom)
+        self.held.add((atom.name, atom.alternative))
+        self.names.add(atom.residue_name)
 
 
 @dataclass
@@ -38,61 +66,71 @@ class _Chain:
 def drafts(atoms: Iterable[Atom], notes: list[str]) -> list[Draft]:
     """One set a chain, one pose a residue that has all three atoms, in the order of the file."""
     chains: dict[str, _Chain] = {}
+    ligands = 0
     for residue in _residues(atoms):
-        _add(chains, residue)
+        if residue[0].ligand:
+            ligands += {atom.name for atom in residue} == set(BACKBONE)
+        else:
+            _add(chains, residue)
     for name, chain in chains.items():
         if chain.incomplete and chain.names:
-            notes.append(
-                f"chain {name or 'without name'}: {chain.incomplete} residues without all of N, "
-                "CA, C are left out."
-            )
+            left_out = _counted(chain.incomplete, "without all of N, CA, C")
+            notes.append(f"chain {name or 'without name'}: {left_out} left out.")
+    if ligands:
+        where = "after the end of a chain"
+        notes.append(f"{_counted(ligands, where)} left out: ligands come there.")
     return [_draft(name, chain) for name, chain in chains.items() if chain.names]
+
+
+def no_frames(source: Source, count: int) -> DataError:
+    """What to raise about a file of so many atoms whose `drafts` are none."""
+    return source.error(
+        f"no residue with the atoms N, CA and C among {count} atoms. A backbone is needed: "
+        "traces of CA alone have no frames."
+    )
+
+
+def _counted(count: int, which: str) -> str:
+    return f"1 residue {which} is" if count == 1 else f"{count} residues {which} are"
 
 
 def _residues(atoms: Iterable[Atom]) -> list[list[Atom]]:
     """Atoms by chain and residue: alternatives may be listed in a block of their own.
 
-    One that comes again with the same atoms is another, as where numbers start anew.
+    One that comes again with the same atoms is another, as where numbers start anew or are
+    missing.
     """
-    residues: list[list[Atom]] = []
-    latest: dict[tuple[str, str], list[Atom]] = {}
-    current: list[Atom] = []
+    residues: list[_Residue] = []
+    latest: dict[tuple[str, str], _Residue] = {}
     for atom in atoms:
         key = (atom.chain, atom.residue)
         residue = latest.get(key)
-        if residue is None or (residue is not current and _holds(residue, atom)):
-            residue = latest[key] = []
+        if residue is None or not residue.takes(atom):
+            residue = latest[key] = _Residue()
             residues.append(residue)
-        residue.append(atom)
-        current = residue
-    return residues
-
-
-def _holds(residue: list[Atom], atom: Atom) -> bool:
-    return any((x.name, x.alternative) == (atom.name, atom.alternative) for x in residue)
+        residue.add(atom)
+    return [residue.atoms for residue in residues]
 
 
 def _add(chains: dict[str, _Chain], residue: list[Atom]) -> None:
     chain = chains.setdefault(residue[0].chain, _Chain([], [], []))
     chosen = _one_place(residue)
     if any(name not in chosen for name in BACKBONE):
-        chain.incomplete += 1
+        # A calcium is called CA, and a cap has but a C or an N: these are no residues.
+        chain.incomplete += len(chosen) > 1 or not residue[0].hetero
         return
     chain.atoms.append([chosen[name].position for name in BACKBONE])
-    chain.names.append(f"{chosen['CA'].residue_name} {residue[0].residue}")
+    chain.names.append(f"{chosen['CA'].residue_name} {residue[0].residue}".strip())
     chain.places.append(chosen["N"].place)
 
 
 def _one_place(residue: list[Atom]) -> dict[str, Atom]:
     """The atoms of the alternative that is complete and most occupied; the first of equals."""
-    letters = dict.fromkeys(atom.alternative for atom in residue if atom.alternative)
-    candidates = []
-    for letter in letters or [""]:
-        atoms: dict[str, Atom] = {}
-        for atom in residue:
-            if atom.alternative in ("", letter):
-                atoms.setdefault(atom.name, atom)
-        candidates.append(atoms)
+    seen: dict[str, dict[str, Atom]] = {}  # letter -> name -> atom
+    for atom in residue:
+        seen.setdefault(atom.alternative, {}).setdefault(atom.name, atom)
+    shared = seen.get("", {})
+    candidates = [shared | atoms for atoms in seen.values()]
     return max(candidates, key=lambda x: (len(x), sum(atom.occupancy for atom in x.values())))
 
 

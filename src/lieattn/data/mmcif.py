@@ -19,6 +19,8 @@ _TABLE = "_atom_site."
 _NEEDED = ("label_atom_id", "label_comp_id", "Cartn_x", "Cartn_y", "Cartn_z")
 _CHAINS, _RESIDUES = ("auth_asym_id", "label_asym_id"), ("auth_seq_id", "label_seq_id")
 _NONE = (".", "?", "")
+# Quotes end before a blank. One that does not end is matched too, so that time stays linear.
+_VALUE = re.compile(r"'(?:[^']|'(?=\S))*'?|\"(?:[^\"]|\"(?=\S))*\"?|\S+")
 
 
 def _sniff(head: bytes, text: str) -> bool:
@@ -32,61 +34,70 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
         document = gemmi.cif.read_string(source.text)
     except (ValueError, RuntimeError) as error:  # what gemmi raises on bad syntax
         raise _syntax_error(source, str(error)) from None
-    for block in document:
-        loop = block.find_loop(_TABLE + "Cartn_x").get_loop()
-        if loop is not None:
-            break
-    else:
+    blocks = [
+        (block, loop)
+        for block in document
+        if (loop := block.find_loop(_TABLE + "Cartn_x").get_loop()) is not None
+    ]
+    if not blocks:
         raise source.error(
             "has no table _atom_site with Cartn_x. Is it a file of structure factors or of a "
             "dictionary? Coordinates are needed."
         )
-    table = _Table(source, block, loop)
+    if len(blocks) > 1:
+        first = quoted(blocks[0][0].name)
+        notes.append(f"has {len(blocks)} data blocks with atoms; the first, {first}, is read.")
+    table = _Table(source, *blocks[0])
     models = set(table.column("pdbx_PDB_model_num", default="1"))
     if len(models) > 1:
         notes.append(f"has {len(models)} models of the same chains; the first is read.")
     sets = backbone.drafts(_atoms(table), notes)
     if not sets:
-        raise source.error(
-            f"no residue with the atoms N, CA and C among {table.length} atoms. A backbone is "
-            "needed: traces of CA alone have no frames."
-        )
+        raise backbone.no_frames(source, table.length)
     return sets
 
 
 class _Table:
-    """The columns of _atom_site, and where its rows are in the file."""
+    """The columns of _atom_site, and where its rows are in the file.
+
+    Names of columns are the same in capitals and in small letters.
+    """
 
     def __init__(self, source: Source, block: Any, loop: Any) -> None:
         self.source = source
         self.length = loop.length()
-        tags = [tag.removeprefix(_TABLE) for tag in loop.tags]
+        tags = [tag.lower().removeprefix(_TABLE) for tag in loop.tags]
         values = loop.values
         self.columns = {tag: values[i :: len(tags)] for i, tag in enumerate(tags)}
         item = next(x for x in block if x.loop is not None and x.loop.tags == loop.tags)
         self.line = item.line_number
         self.tags = tags
         for tag in _NEEDED:
-            if tag not in self.columns:
+            if tag.lower() not in self.columns:
                 problem = f"the table has no column {_TABLE}{tag}, which frames need."
                 raise source.error(problem, self.line)
 
     def column(self, *names: str, default: str = "") -> list[str]:
-        """The first of these columns that is there."""
-        for name in names:
-            if name in self.columns:
-                return self.columns[name]
-        return [default] * self.length
+        """What the first of these columns that is there and not blank says, row by row."""
+        found = [self.columns[x.lower()] for x in names if x.lower() in self.columns]
+        if not found:
+            return [default] * self.length
+        if len(found) == 1:
+            return found[0]
+        return [
+            next((x for x in row if x not in _NONE), row[0]) for row in zip(*found, strict=True)
+        ]
 
-    def place(self, index: int, text: str = "") -> tuple[int, int]:
+    def place(self, name: str, index: int) -> tuple[int, int]:
         """Line and column of a value of a row, in files of one row a line, as all are.
 
         In others, the line where the table begins.
         """
-        line = self.line + 1 + len(self.tags) + index
-        lines = self._lines
-        if line <= len(lines) and text in lines[line - 1]:
-            return line, lines[line - 1].index(text) + 1
+        at, line = self.tags.index(name.lower()), self.line + 1 + len(self.tags) + index
+        if line <= len(self._lines):
+            values = list(_VALUE.finditer(self._lines[line - 1]))
+            if len(values) > at and values[at][0] == self.columns[name.lower()][index]:
+                return line, values[at].start() + 1
         return self.line, 1
 
     @property
@@ -96,11 +107,11 @@ class _Table:
         return self._split
 
     def coordinate(self, name: str, index: int) -> float:
-        text = self.columns[name][index]
+        text = self.columns[name.lower()][index]
         value = number(re.sub(r"\(\d+\)$", "", text))  # 1.234(5): with its uncertainty
         if value is None:
             problem = f"{quoted(text)} is no number; expected {_TABLE}{name} of row {index + 1}."
-            raise self.source.error(problem, *self.place(index, text))
+            raise self.source.error(problem, *self.place(name, index))
         return value
 
 
@@ -112,25 +123,48 @@ def _atoms(table: _Table) -> Iterator[Atom]:
     insertions = table.column("pdbx_PDB_ins_code", default="?")
     alternatives = table.column("label_alt_id", default=".")
     occupancies = table.column("occupancy", default="1")
+    groups = table.column("group_PDB", default="ATOM")
+    sequence = table.column("label_seq_id")
     # Ligands have no place in a sequence; water and ions are none of ours anyway.
-    sequence = table.column("label_seq_id", default="1")
+    sequenced = any(x not in _NONE for x in sequence)
+    ends = {} if sequenced else _ends(table, chains, models)
     names = dict[tuple[str, str], str]()
-    for i, atom in enumerate(table.columns["label_atom_id"]):
+    for i, atom in enumerate(table.column("label_atom_id")):
         name = atom.strip("\"'")
-        if models[i] != models[0] or name not in BACKBONE or sequence[i] in _NONE:
+        if models[i] != models[0] or name not in BACKBONE or (sequenced and sequence[i] in _NONE):
             continue
         x, y, z = (table.coordinate(f"Cartn_{axis}", i) for axis in "xyz")
         occupancy = number(occupancies[i])
         yield Atom(
             name,
-            "" if alternatives[i] in _NONE else alternatives[i],
+            _known(alternatives[i]),
             table.columns["label_comp_id"][i],
-            _chain_name(names, chains[i], entities[i]),
-            residues[i] + ("" if insertions[i] in _NONE else insertions[i]),
+            _chain_name(names, _known(chains[i]), _known(entities[i])),
+            _known(residues[i]) + _known(insertions[i]),
             (x, y, z),
             1.0 if occupancy is None else occupancy,
-            table.place(i, table.columns["Cartn_x"][i]),
+            table.place("Cartn_x", i),
+            groups[i] == "HETATM",
+            not sequenced and i > ends.get(chains[i], -1),
         )
+
+
+def _ends(table: _Table, chains: list[str], models: list[str]) -> dict[str, int]:
+    """The last row of every chain of the first model, where no row has a place in a sequence.
+
+    Programs that know no sequence write none, as gemmi of PDB files without SEQRES. What is
+    HETATM before a chain's last ATOM is a modified residue, and what comes after it a ligand.
+    """
+    if "group_pdb" in table.columns:
+        polymer = [x == "ATOM" for x in table.columns["group_pdb"]]
+    else:
+        polymer = [x not in _NONE for x in table.column("auth_seq_id", default="1")]
+    rows = (i for i, model in enumerate(models) if model == models[0] and polymer[i])
+    return {chains[i]: i for i in rows}
+
+
+def _known(text: str) -> str:
+    return "" if text in _NONE else text
 
 
 def _chain_name(names: dict[tuple[str, str], str], chain: str, entity: str) -> str:
