@@ -93,11 +93,13 @@ class _Table:
 
         In others, the line where the table begins.
         """
-        at, line = self.tags.index(name.lower()), self.line + 1 + len(self.tags) + index
-        if line <= len(self._lines):
-            values = list(_VALUE.finditer(self._lines[line - 1]))
-            if len(values) > at and values[at][0] == self.columns[name.lower()][index]:
-                return line, values[at].start() + 1
+        line, value = self.line + 1 + len(self.tags) + index, self.columns[name.lower()][index]
+        text = self._lines[line - 1] if line <= len(self._lines) else ""
+        if text.count(value) == 1:  # the quick way
+            return line, text.index(value) + 1
+        values, at = list(_VALUE.finditer(text)), self.tags.index(name.lower())
+        if len(values) > at and values[at][0] == value:
+            return line, values[at].start() + 1
         return self.line, 1
 
     @property
