@@ -6,6 +6,7 @@ only short ones that refer to no other and to no file are allowed, as drawing pr
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from ._source import Source, one_line_end
 from .errors import DataError, quoted
 
 _LONGEST_ENTITY = 256  # characters; those of Illustrator are addresses of namespaces
+_GROWTH = 1_000_000  # characters that entities may add to a file
+_BOMS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _TAG = 65536  # bytes of a tag in which attributes are looked for
 
 
@@ -29,6 +32,7 @@ class Element(NamedTuple):
     line: int
     column: int
     offset: int  # of its first byte in the file
+    prefix: str = ""  # of its namespace
 
 
 def walk(source: Source, start: Callable[[Element], None], end: Callable[[str], None]) -> None:
@@ -37,16 +41,14 @@ def walk(source: Source, start: Callable[[Element], None], end: Callable[[str], 
     parser.specified_attributes = True  # none that a DTD would add
     parser.buffer_text = True
 
+    def place() -> tuple[int, int]:
+        return _seen(source, parser.CurrentLineNumber, parser.CurrentColumnNumber + 1)
+
     def started(name: str, attributes: dict[str, str]) -> None:
-        start(
-            Element(
-                _local(name),
-                attributes,
-                parser.CurrentLineNumber,
-                parser.CurrentColumnNumber + 1,
-                parser.CurrentByteIndex,
-            )
-        )
+        prefix, _, local = name.rpartition(":")
+        start(Element(local, attributes, *place(), parser.CurrentByteIndex, prefix))
+
+    references = source.data.count(b"&") - source.data.count(b"&#")
 
     def entity(
         name: str,
@@ -63,12 +65,19 @@ def walk(source: Source, start: Callable[[Element], None], end: Callable[[str], 
                 f"the entity {quoted(name)} is declared by a file, by other entities or at "
                 "length, which is how XML is made to read files and to fill memory. Remove it "
                 "from the DOCTYPE, or save the file anew without entities.",
-                parser.CurrentLineNumber,
-                parser.CurrentColumnNumber + 1,
+                *place(),
+            )
+        # All references might be to this one: an upper bound that needs no second parser.
+        if len(str(value)) * references > len(source.data) + _GROWTH:
+            raise source.error(
+                f"the entity {quoted(name)} of {len(str(value))} characters with {references} "
+                "references to entities could make far more of the file than it is, which is how "
+                "XML is made to fill memory. Save the file anew without entities.",
+                *place(),
             )
 
     parser.StartElementHandler = started
-    parser.EndElementHandler = lambda name: end(_local(name))
+    parser.EndElementHandler = lambda name: end(name.rpartition(":")[2])
     parser.EntityDeclHandler = entity
     try:
         parser.Parse(source.data, True)
@@ -77,7 +86,7 @@ def walk(source: Source, start: Callable[[Element], None], end: Callable[[str], 
         ended = what in ("no element found", "unclosed token")
         hint = " The file may have been cut short here." if ended else ""
         problem = f"is no well-formed XML: {what}.{hint}"
-        raise source.error(problem, error.lineno, error.offset + 1) from None
+        raise source.error(problem, *_seen(source, error.lineno, error.offset + 1)) from None
     except (LookupError, ValueError) as error:
         if isinstance(error, DataError):
             raise
@@ -100,5 +109,6 @@ def attribute_place(
     return element.line, element.column + len(before)
 
 
-def _local(name: str) -> str:
-    return name.rpartition(":")[2]
+def _seen(source: Source, line: int, column: int) -> tuple[int, int]:
+    """The place as editors count it: expat takes a byte order mark for a column."""
+    return line, max(1, column - (line == 1 and source.data.startswith(_BOMS)))

@@ -42,6 +42,8 @@ _PAINTS = {
 }
 _USER_SPACE = "userSpaceOnUse"
 _LONGEST_CHAIN = 16  # of gradients that refer to each other
+_LONGEST_NAME = 120  # characters of a pose's name, of an id that may be of any length
+_LENGTH = re.compile(rf"({_NUMBER.pattern})(?:px)?", re.ASCII | re.IGNORECASE)
 
 
 class TransformError(ValueError):
@@ -86,6 +88,8 @@ def _arguments(text: str, at: int) -> tuple[list[float], int]:
         if found is None:
             what = quoted(text[at : at + 8]) if at < len(text) else "the end"
             raise TransformError(f"{what} where a number or a bracket was expected", at)
+        if math.isinf(float(found[0])):
+            raise TransformError(f"{quoted(found[0])} is too large for a number", at)
         numbers.append(float(found[0]))
         at = found.end()
 
@@ -125,6 +129,36 @@ def product(p: Matrix, q: Matrix) -> Matrix:
     )
 
 
+def about(matrix: Matrix, x: float, y: float) -> Matrix:
+    """The matrix with the point x, y for its origin."""
+    return product(product((1.0, 0.0, 0.0, 1.0, x, y), matrix), (1.0, 0.0, 0.0, 1.0, -x, -y))
+
+
+def _style(element: Element) -> dict[str, str]:
+    """The declarations of its style attribute."""
+    pieces = (x.partition(":") for x in element.attributes.get("style", "").split(";"))
+    return {name.strip().lower(): value.strip() for name, _, value in pieces}
+
+
+def _origin(element: Element) -> tuple[float, float] | None:
+    """Its transform-origin; None if that takes more than the element to know."""
+    style = _style(element)
+    text = style.get("transform-origin", element.attributes.get("transform-origin", "0 0"))
+    lengths = [_LENGTH.fullmatch(x) for x in text.split()]
+    box = style.get("transform-box", element.attributes.get("transform-box", "view-box"))
+    if len(lengths) not in (2, 3) or None in lengths or box != "view-box":
+        return None
+    x, y = (float(found[1]) for found in lengths[:2] if found is not None)
+    return (x, y) if math.isfinite(x) and math.isfinite(y) else None
+
+
+def _moves(element: Element) -> bool:
+    """Whether an <svg> in another has a coordinate system of its own."""
+    has = element.attributes
+    starts = (_LENGTH.fullmatch(has.get(name, "0").strip()) for name in ("x", "y"))
+    return "viewBox" in has or any(x is None or float(x[1]) != 0 for x in starts)
+
+
 class _Paint(NamedTuple):
     """A gradient or a pattern: what it says itself, None where another may say it."""
 
@@ -159,11 +193,14 @@ class _Drawing:
         self.stack: list[Matrix] = [IDENTITY]
         self.found: list[tuple[Element, Matrix | _Paint]] = []
         self.paints: dict[str, _Paint] = {}
+        self.styled, self.origins, self.nested = 0, 0, 0  # what is not taken into account
 
     def start(self, element: Element) -> None:
         if len(self.stack) == 1 and element.name != "svg":
             problem = f"the first element is <{element.name[:24]}>, expected <svg>."
             raise self.source.error(problem, element.line, element.column)
+        self.nested += len(self.stack) > 1 and element.name == "svg" and _moves(element)
+        self.styled += _style(element).get("transform", "none") != "none"
         own = self._read(element, "transform")
         frame = self.stack[-1] if own is None else product(self.stack[-1], own)
         self.stack.append(frame)
@@ -192,18 +229,31 @@ class _Drawing:
                 frames.append((element, frame))
         if boxes:
             notes.append(f"{boxes} gradients in units of bounding boxes are left out.")
+        for count, what in (
+            (self.styled, "transforms in style attributes"),
+            (self.origins, "transform-origins of other units than px, or with a transform-box"),
+            (self.nested, "<svg> in others with x, y or viewBox"),
+        ):
+            if count:
+                notes.append(f"not taken into account, so frames may be off: {what} ({count}).")
         return frames
 
     def _read(self, element: Element, attribute: str) -> Matrix | None:
+        """The transform in an attribute, about its origin; unknown origins are counted."""
         text = element.attributes.get(attribute)
         if text is None or text.strip() in ("", "none"):
             return None
         try:
-            return parse_transform(text)
+            own = parse_transform(text)
         except TransformError as error:
             place = attribute_place(self.source, element, attribute, error.offset)
             problem = f"{error}, in {attribute} of <{element.name[:24]}>."
             raise self.source.error(problem, *place) from None
+        if own[:4] == IDENTITY[:4]:  # translations have no origin
+            return own
+        origin = _origin(element)
+        self.origins += origin is None
+        return own if origin is None else about(own, *origin)
 
 
 def _sniff(head: bytes, text: str) -> bool:
@@ -222,7 +272,10 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
     x = torch.tensor([frame for _, frame in frames], dtype=torch.float64)
     g = Aff2.identity(len(x), dtype=torch.float64)
     g[:, :2] = x.unflatten(-1, (3, 2)).mT
-    names = [f"{element.name} {element.attributes.get('id', '')}".strip() for element, _ in frames]
+    names = [
+        f"{element.name} {element.attributes.get('id', '')}".strip()[:_LONGEST_NAME]
+        for element, _ in frames
+    ]
     places = [(element.line, element.column) for element, _ in frames]
     return [Draft(Aff2, g, names, places, stem(source.path))]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 
@@ -9,12 +10,14 @@ import torch
 from torch import Tensor
 
 from ..groups import SE3
-from ._draft import Draft, Place, roll_pitch_yaw
+from ._draft import ROUNDING, Draft, Place, roll_pitch_yaw
 from ._numbers import number
 from ._source import Source, stem
 from ._xml import Element, attribute_place, walk
-from .errors import quoted
+from .errors import printable, quoted
 from .format import Format
+
+_XACRO = "Expand it first: xacro file > robot.urdf"
 
 
 @dataclass
@@ -25,6 +28,7 @@ class _Joint:
     child: str = ""
     xyz: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
     rpy: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
+    quaternion: list[float] | None = None  # x y z w, instead of rpy
 
 
 class _Robot:
@@ -41,6 +45,9 @@ class _Robot:
             problem = f"the first element is <{element.name[:24]}>, expected <robot>."
             raise self.source.error(problem, element.line, element.column)
         self.path.append(element.name)
+        if element.prefix == "xacro":
+            problem = f"<xacro:{element.name[:24]}> is of xacro. {_XACRO}"
+            raise self.source.error(problem, element.line, element.column)
         if self.path[:1] == ["robot"] and len(self.path) == 2:
             if element.name == "link":
                 name = self._attribute(element, "name")
@@ -52,7 +59,7 @@ class _Robot:
             elif element.name == "joint":
                 self.joints.append(_Joint(element, self._attribute(element, "name")))
             elif element.name in ("include", "property", "macro", "arg", "if", "unless"):
-                problem = f"<{element.name}> is of xacro. Expand it first: xacro file > robot.urdf"
+                problem = f"<{element.name}> is of xacro. {_XACRO}"
                 raise self.source.error(problem, element.line, element.column)
         elif len(self.path) == 3 and self.path[1] == "joint":
             self._joint_part(element, self.joints[-1])
@@ -66,16 +73,43 @@ class _Robot:
         elif element.name == "child":
             joint.child = self._attribute(element, "link")
         elif element.name == "origin":
-            joint.xyz = self._vector(element, "xyz")
-            joint.rpy = self._vector(element, "rpy")
+            self._origin(element, joint)
+
+    def _origin(self, element: Element, joint: _Joint) -> None:
+        for name in element.attributes:
+            if name not in ("xyz", "rpy", "quat_xyzw"):
+                problem = (
+                    f"<origin> has {quoted(name)}, which is not read; expected xyz and rpy, or "
+                    "quat_xyzw instead of rpy."
+                )
+                raise self.source.error(problem, *attribute_place(self.source, element, name))
+        joint.xyz = self._vector(element, "xyz")
+        joint.rpy = self._vector(element, "rpy")
+        if "quat_xyzw" in element.attributes:
+            joint.quaternion = self._quaternion(element)
+
+    def _quaternion(self, element: Element) -> list[float]:
+        place = attribute_place(self.source, element, "quat_xyzw")
+        if "rpy" in element.attributes:
+            raise self.source.error("<origin> has both rpy and quat_xyzw. Drop one.", *place)
+        values = self._vector(element, "quat_xyzw", 4)
+        norm = math.hypot(*values)
+        if not abs(norm - 1) <= 10 * ROUNDING:
+            problem = f"the quaternion has norm {norm:.3g}, expected 1. Normalise it."
+            raise self.source.error(problem, *place)
+        return [x / norm for x in values]
 
     def _attribute(self, element: Element, name: str) -> str:
         if name not in element.attributes:
             problem = f"<{element.name}> has no {name}."
             raise self.source.error(problem, element.line, element.column)
-        return element.attributes[name]
+        value = element.attributes[name]
+        if "${" in value or "$(" in value:
+            problem = f"{quoted(value)} is of xacro. {_XACRO}"
+            raise self.source.error(problem, *attribute_place(self.source, element, name))
+        return value
 
-    def _vector(self, element: Element, name: str) -> list[float]:
+    def _vector(self, element: Element, name: str, count: int = 3) -> list[float]:
         text = element.attributes.get(name, "0 0 0")
         values = []
         for piece in re.finditer(r"\S+", text):
@@ -83,12 +117,12 @@ class _Robot:
             if value is None:
                 place = attribute_place(self.source, element, name, piece.start())
                 xacro = " Expand xacro first: xacro file > robot.urdf" if "${" in text else ""
-                problem = f"{quoted(piece[0])} is no number; expected three in {name}.{xacro}"
+                problem = f"{quoted(piece[0])} is no number; expected {count} in {name}.{xacro}"
                 raise self.source.error(problem, *place)
             values.append(value)
-        if len(values) != 3:
+        if len(values) != count:
             place = attribute_place(self.source, element, name)
-            raise self.source.error(f"{len(values)} numbers in {name}, expected 3.", *place)
+            raise self.source.error(f"{len(values)} numbers in {name}, expected {count}.", *place)
         return values
 
     def place(self, joint: _Joint) -> Place:
@@ -116,8 +150,10 @@ def _trees(robot: _Robot) -> dict[str, _Links]:
     for joint in robot.joints:
         for end, link in (("parent", joint.parent), ("child", joint.child)):
             if link not in robot.links:
-                known = "" if link else f" Give it a <{end} link=...>."
-                problem = f"joint {quoted(joint.name)}: its {end} {quoted(link)} is no link.{known}"
+                mend = f"Give it a <{end} link=...>."
+                if link:
+                    mend = f'Mend the name, or add <link name="{printable(link, 24)}"/>.'
+                problem = f"joint {quoted(joint.name)}: its {end} {quoted(link)} is no link. {mend}"
                 raise robot.source.error(problem, *robot.place(joint))
         if joint.child in leads:
             other = quoted(leads[joint.child].name)
@@ -147,6 +183,10 @@ def _draft(robot: _Robot, root: str, links: _Links) -> Draft:
         dtype=torch.float64,
     )
     steps = SE3.from_parts(roll_pitch_yaw(x[:, 3:]), x[:, :3])
+    for i, (_, joint) in enumerate(links):
+        if joint is not None and joint.quaternion is not None:
+            q = torch.tensor(joint.quaternion, dtype=torch.float64)
+            steps[i] = SE3.from_quaternion_xyzw(q, x[i, :3])
     poses: dict[str, Tensor] = {}
     for (name, joint), step in zip(links, steps, strict=True):
         poses[name] = step if joint is None else poses[joint.parent] @ step
