@@ -1,14 +1,16 @@
 """Pose graphs: g2o, and TORO's older names for the same lines.
 
 Poses are those of the vertices. A file of edges alone, such as plain odometry, is composed from
-its first vertex on, in the order of its lines.
+its first vertex on, in the order of its lines; edges that lead to what is known are inverted.
 """
 
 from __future__ import annotations
 
+import math
 import re
 
 import torch
+from torch import Tensor
 
 from ..groups import SE2, SE3
 from ._draft import Draft, Place, note_not_finite, roll_pitch_yaw
@@ -33,12 +35,13 @@ _EDGES = {
     "EDGE3": _ANGLES,
 }
 _TAG = re.compile(r"[A-Z][A-Z0-9_:]*")
+_KNOWN = re.compile(r"(VERTEX|EDGE|FIX|PARAMS|ODOMETRY|LANDMARK|EQUIV)[A-Z0-9_:]*")
 
 
 def _sniff(head: bytes, text: str) -> bool:
     first = [x.split()[0] for x in whole_lines(text)[:20]]
-    known = re.compile(r"(VERTEX|EDGE|FIX|PARAMS|ODOMETRY|LANDMARK|EQUIV)[A-Z0-9_:]*")
-    return bool(first) and all(known.fullmatch(x) for x in first)
+    # Scans of lasers and lines of others' kinds may stand between those that are known.
+    return all(_TAG.fullmatch(x) for x in first) and any(_KNOWN.fullmatch(x) for x in first)
 
 
 class _Lines:
@@ -107,6 +110,10 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
         return [vertices.draft(stem(source.path))]
     if edges.rows:
         return [_composed(source, edges, notes)]
+    if others:
+        found = ", ".join(tag[:24] for tag in list(others)[:5])
+        known = ", ".join((*_VERTICES, *_EDGES))
+        raise source.error(f"holds no poses: found {found}; expected lines {known}.")
     return []
 
 
@@ -115,22 +122,54 @@ def _composed(source: Source, edges: _Lines, notes: list[str]) -> Draft:
     steps = edges.draft(stem(source.path))
     if steps.problems:
         index, problem = min(steps.problems.items())
+        if not all(math.isfinite(x) for x in edges.rows[index]):
+            problem = (
+                "the edge holds NaN or infinity. Poses are composed from edges, as there are no "
+                "vertices, so that it cannot be masked: drop the line."
+            )
         raise source.error(problem, *edges.places[index])
-    start = edges.ids[0][0]
-    poses, places = {start: steps.group.identity(dtype=torch.float64)}, {start: edges.places[0]}
-    unreached = 0
-    for (a, b), step, place in zip(edges.ids, steps.matrices, edges.places, strict=True):
-        if a in poses and b not in poses:
-            poses[b], places[b] = poses[a] @ step, place
-        elif a not in poses:
-            unreached += 1
-    # Thousands of products drift; the group's own projection takes that off.
     group = SE2 if edges.kind == _PLANE else SE3
+    poses, places = _walk(edges, steps.matrices, group.inverse(steps.matrices))
+    lost = [i for i, ids in enumerate(edges.ids) if ids[0] not in poses]
+    start = edges.ids[0][0]
+    if 2 * len(lost) > len(edges.ids):
+        problem = (
+            f"{len(lost)} of {len(edges.ids)} edges are not connected with vertex {quoted(start)}, "
+            "from which poses are composed. Split the file into its connected parts, or add the "
+            "vertices."
+        )
+        raise source.error(problem, *edges.places[lost[0]])
+    # Thousands of products drift; the group's own projection takes that off.
     g = group.project(torch.stack(list(poses.values())))
     notes.append(f"has no vertices: {len(poses)} poses are composed from edges, from {start} on.")
-    if unreached:
-        notes.append(f"{unreached} edges start at vertices that no edge before them leads to.")
-    return Draft(group, g, list(poses), list(places.values()), steps.name)
+    if lost:
+        notes.append(f"edges that are not connected with {start} are left out: {len(lost)}.")
+    return Draft(group, g, list(poses), places, steps.name)
+
+
+def _walk(edges: _Lines, steps: Tensor, inverses: Tensor) -> tuple[dict[str, Tensor], list[Place]]:
+    """Poses of the vertices that are connected with the first, and the edges that lead there.
+
+    Edges of two unknown vertices wait until one is known, so that time is linear.
+    """
+    poses = {edges.ids[0][0]: torch.eye(steps.shape[-1], dtype=steps.dtype)}
+    places = [edges.places[0]]
+    waiting: dict[str, list[int]] = {}
+    for edge in range(len(edges.ids)):
+        todo = [edge]
+        while todo:
+            i = todo.pop()
+            a, b = edges.ids[i]
+            if (a in poses) == (b in poses):
+                if a not in poses:
+                    waiting.setdefault(a, []).append(i)
+                    waiting.setdefault(b, []).append(i)
+                continue
+            new, pose = (b, poses[a] @ steps[i]) if a in poses else (a, poses[b] @ inverses[i])
+            poses[new] = pose
+            places.append(edges.places[i])
+            todo.extend(reversed(waiting.pop(new, [])))
+    return poses, places
 
 
 FORMAT = Format(

@@ -15,15 +15,23 @@ from .errors import quoted
 from .format import Format
 
 _EXPECTS = "1 colour x y z a b c d e f g h i file"
+_PIECES = {"2": 8, "3": 11, "4": 14, "5": 14}  # of lines of other types: a colour and points
 
 
 def _sniff(head: bytes, text: str) -> bool:
     lines = [x.split() for x in whole_lines(text)[:50]]
-    typed = all(len(x[0]) == 1 and x[0] in "012345" for x in lines)
     # Rows of numbers alone may begin so as well: there must be a comment, or a file's name.
-    words = any(x[0] == "0" and len(x) > 1 and not all_numbers(x[1:]) for x in lines)
+    words = any(x[0] == "0" and len(x) > 1 and not all_numbers(x[1:2]) for x in lines)
     placed = any(x[0] == "1" and len(x) > 14 and not all_numbers(x[14:]) for x in lines)
-    return typed and (words or placed)
+    return all(_is_line(x) for x in lines) and (words or placed)
+
+
+def _is_line(pieces: list[str]) -> bool:
+    """Whether a line has as many pieces as its type needs; rows of trajectories do not."""
+    kind = pieces[0]
+    if kind == "1":
+        return len(pieces) > 14
+    return kind == "0" or _PIECES.get(kind) == len(pieces)
 
 
 @dataclass
