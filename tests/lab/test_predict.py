@@ -48,7 +48,8 @@ def test_rows_of_nan_are_filled_and_the_rest_is_kept(run: Path, tmp_path: Path) 
     off = (filled.poses - truth).abs().amax((-2, -1))
     known = torch.ones(80, dtype=torch.bool)
     known[list(gaps)] = False
-    assert off[known].max() < 1e-7
+    before = data.read(broken, bad="mask")[0].poses
+    assert (filled.poses - before).abs()[known].max() < 1e-13
     assert off[~known].max() < 0.2  # steps are of about 0.2
     assert filled.names == tuple(f"{i / 10:.1f}" for i in range(80))
 
@@ -144,6 +145,40 @@ def test_gaps_longer_than_those_of_training_are_interpolated_and_said(
         torch.tensor(found[7]["pose"]).double(), between[26], rtol=1e-5, atol=1e-5
     )
     assert not torch.allclose(torch.tensor(found[0]["pose"]).double(), between[5], atol=1e-5)
+
+
+def test_files_of_long_gaps_alone_are_interpolated_and_no_bound_is_said_to_hold(
+    run: Path, tmp_path: Path
+) -> None:
+    broken = write_tum(tmp_path / "long.tum", 120, missing=tuple(range(20, 70)))
+    code, text, errors = command("predict", run, broken)
+    assert (code, errors) == (0, "")
+    assert "longer gaps are interpolated" in " ".join(text.split())
+    whole = write_tum(tmp_path / "whole.tum", 120)
+    text = " ".join(command("predict", run, whole, "--hide", "20-69")[1].split())
+    assert "errors of 50 poses that were there; there are no bounds" in text
+    text = " ".join(command("predict", run, whole, "--hide", "5,20-69")[1].split())
+    assert re.search(r"errors of 51 poses that were there; [\d%, ]+ are .* \(50 have none\)", text)
+
+
+def test_rows_that_are_no_poses_are_filled_and_that_is_said(run: Path, tmp_path: Path) -> None:
+    path = write_tum(tmp_path / "a.tum", 80, missing=(5,))
+    lines = path.read_text().splitlines()
+    lines[30] = "3.0 1 2 3 0 0 0 0"
+    path.write_text("\n".join(lines) + "\n")
+    _, text, _ = command("predict", run, path)
+    assert "1 of 80 poses of a are masked, being no poses; the first" in " ".join(text.split())
+    found = json.loads(command("predict", run, path, "--json")[1])
+    (note,) = found["notes"]
+    assert "line 31, column 1: the quaternion has norm 0" in note
+
+
+def test_json_tells_what_could_not_be_done_at_all(run: Path, tmp_path: Path) -> None:
+    code, text, errors = command("predict", run, tmp_path / "no.tum", "--json")
+    found = json.loads(text)
+    assert (code, found["sets"]) == (2, [])
+    assert "no.tum: cannot be read" in found["problems"][0]
+    assert "Traceback" not in errors
 
 
 def test_windows_around_gaps_have_two_poses_to_see() -> None:
@@ -254,7 +289,7 @@ def test_mistakes_are_met_with_a_line(run: Path, tmp_path: Path) -> None:
     model = tmp_path / "pretrained"
     la.LieTransformer(la.SE3).save_pretrained(model)
     for arguments, message in (
-        ([tmp_path / "no", walk], "there is no checkpoint at .*no. Give the folder that"),
+        ([tmp_path / "no", walk], "there is no checkpoint at '.*no'. Give the folder that"),
         ([model, walk], "there is no checkpoint at"),
         ([model / "model.safetensors", walk], "no whole checkpoint of lieattn train"),
         ([run, walk], "nothing is missing in .*: every row has a pose. Write nan"),
@@ -266,6 +301,8 @@ def test_mistakes_are_met_with_a_line(run: Path, tmp_path: Path) -> None:
         ([run, walk, "--save", "x.csv"], "--save writes .npz or .tum, got 'x.csv'"),
         ([run, walk, "--save", "no/x.tum"], "cannot write no/x.tum: there is no folder .*no"),
         ([run, walk, "--plot", "x.gif"], "--plot writes .png, .svg, .pdf, got 'x.gif'"),
+        ([run, walk, walk, "--save", "x.tum"], "--save x.tum takes one trajectory of SE"),
+        ([run, walk, "--save", tmp_path], "--save writes .npz or .tum"),
         ([run, "no.tum"], "no.tum: cannot be read"),
     ):
         code, out, errors = command("predict", *arguments)
@@ -303,6 +340,18 @@ def test_evaluate_gives_the_table_of_training(run: Path, tmp_path: Path) -> None
     means = {name: row["blocks"]["translation"]["mean"] for name, row in rows.items()}
     assert means["geodesic"] < means["nearest"]
     assert len(result["coverage"]["G"]["0.9"]) == 2
+
+
+def test_models_of_one_folder_are_told_apart_and_none_is_taken_twice(run: Path) -> None:
+    code, text, _ = command("evaluate", run / BEST, run / LAST, "--json")
+    assert code == 0
+    assert len([name for name in json.loads(text)["rows"] if name.startswith("G ")]) == 2
+    code, _, errors = command("evaluate", run, run / BEST)
+    assert code == 2
+    assert "is given twice" in errors
+    code, _, errors = command("evaluate", run, "--out", run)
+    assert code == 2
+    assert "it is a folder. Name a file in it" in errors
 
 
 def test_rivals_are_what_they_say(run: Path) -> None:

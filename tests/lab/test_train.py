@@ -22,7 +22,7 @@ from lieattn.lab.checksummed import unpack
 from lieattn.lab.infill.hiding import hide_some
 from lieattn.lab.infill.settings import ENOUGH, PRACTICE, TrainSettings, merged
 from lieattn.lab.infill.sources import parts
-from lieattn.lab.infill.store import BEST, LAST, TrainFolder, load_trained
+from lieattn.lab.infill.store import BEST, LAST, LOG, TrainFolder, load_trained
 from lieattn.lab.infill.tables import print_errors
 from lieattn.lab.infill.tensors import Stream, stack
 from lieattn.lab.infill.trainer import Trainer
@@ -193,6 +193,29 @@ def test_other_settings_or_data_are_refused(tum: Path, tmp_path: Path) -> None:
     assert command("train", other, *TINY, *where, "--again")[0] == 0
 
 
+@pytest.mark.parametrize("more", [[], ["--again"]])
+@pytest.mark.parametrize("name", ["log.jsonl", "result.json", "settings.json"])
+def test_files_of_others_are_not_replaced(
+    name: str, more: list[str], tum: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / name).write_text("{}")
+    code, _, errors = command("train", tum, *TINY, "--out", folder, *more)
+    assert code == 2
+    assert re.search(rf"mine.*{name}.* of lieattn train.*Choose another", errors)
+    assert (folder / name).read_text() == "{}"
+
+
+def test_a_damaged_log_does_not_keep_a_run_from_going_on(tum: Path, tmp_path: Path) -> None:
+    where = ("--out", tmp_path / "run")
+    assert command("train", tum, *TINY, *where)[0] == 0
+    with open(tmp_path / "run" / LOG, "ab") as file:
+        file.write(b'{"foo": 1}\n\377\376\n')
+    assert command("train", tum, *TINY, *where)[0] == 0
+    assert [line["step"] for line in log(tmp_path / "run")] == [4, 8, 12]
+
+
 def test_a_damaged_checkpoint_is_set_aside(tum: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert command("train", tum, *TINY, "--out", folder)[0] == 0
@@ -251,6 +274,9 @@ def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path:
         ("window = 2", "window must be at least 3, got 2"),
         ('chart = "flat"', "unknown chart 'flat'; known are auto, principal, polar"),
         ('scale = "metre"', "scale is a number or 'auto', got 'metre'"),
+        ("scale = inf", "scale must be a finite number above 0, got inf"),
+        ("rate = inf", "rate and clip must be finite numbers above 0, got inf and 1.0"),
+        ('out = "x"', "has the key 'out', which is for the command: --out"),
         ("dim = 30", "dim must be a multiple of heads, got 30 and 4"),
         ("steps = [", "is no TOML"),
     ],

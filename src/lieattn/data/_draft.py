@@ -151,13 +151,28 @@ def finish(draft: Draft, source: Source, bad: str, notes: list[str]) -> PoseSet 
     if problems:
         known[list(problems)] = False
         g = torch.where(known[:, None, None], g, group.identity(dtype=g.dtype))
-        first = _error(draft, source, *min(problems.items()))
-        notes.append(f"{len(problems)} of {len(g)} poses{_of(name)} are masked; the first: {first}")
+        notes += _masked(draft, source, problems)
     if not known.any():
         notes.append(f"set {quoted(name)} is left out: all of its poses are masked.")
         return None
     origin = draft.source or source.path
     return PoseSet(group, g.contiguous(), known, tuple(draft.names), name, origin)
+
+
+def _masked(draft: Draft, source: Source, problems: dict[int, str]) -> list[str]:
+    """Notes about poses that are masked: gaps, of NaN, and others, that may be mistakes."""
+    notes = []
+    for gap in (False, True):
+        own = {i: text for i, text in problems.items() if (text == _NOT_FINITE) is gap}
+        if own:
+            what = "are masked" if gap else NO_POSES
+            first = _error(draft, source, *min(own.items()))
+            count = f"{len(own)} of {len(draft.matrices)} poses{_of(draft.name)}"
+            notes.append(f"{count} {what}; the first: {first}")
+    return notes
+
+
+NO_POSES = "are masked, being no poses"
 
 
 def _without_rounding(

@@ -44,6 +44,8 @@ def require_folder(path: Path) -> None:
     """The folder that a file is to be written into is there: said before the work is done."""
     if not path.absolute().parent.is_dir():
         raise RunError(f"cannot write {path}: there is no folder {path.absolute().parent}.")
+    if path.is_dir():
+        raise RunError(f"cannot write {path}: it is a folder. Name a file in it.")
 
 
 def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:

@@ -15,7 +15,8 @@ from rich.text import Text
 from torch import Tensor
 
 from ... import data
-from ...groups import SE3, SO3, Group
+from ...data.windows import has_translations
+from ...groups import SO3, Group
 from ..storage import RunError, write_bytes
 from .filling import Filled
 from .hiding import longest_hidden
@@ -23,6 +24,7 @@ from .sources import digest
 from .store import Trained
 
 MOST = 40  # lines of a table
+ONE_TRAJECTORY = "--save x.tum takes one trajectory of SE(3); .npz takes any sets."
 
 
 def quaternions(rotations: Tensor) -> Tensor:
@@ -150,22 +152,42 @@ def _short(block: str) -> str:
 
 def remarks(trained: Trained, filled: list[Filled], level: float) -> list[str]:
     """What to know about the numbers."""
+    if not filled:
+        return []
+    where = f"positions in {unit_of_positions(trained.group)}, " * has_translations(trained.group)
     text = [
         f"±: bounds that hold for {100 * level:.0f}% of answers on data like those of validation, "
-        "each block by itself; positions in the file's unit, rotations in degrees."
+        f"each block by itself; {where}rotations in degrees."
     ]
-    errors = torch.cat([x.errors for x in filled])
-    known = ~errors.isnan().any(-1)
-    if known.any():
-        within = torch.cat([x.within for x in filled])
-        held = (errors[known] <= within[known]).double().mean(0).tolist()
-        shares = " and ".join(f"{100 * share:.0f}%" for share in held)
-        count = f"{int(known.sum()):,} pose{'s' * (int(known.sum()) > 1)}"
-        text.append(f"(off): errors of {count} that were there; {shares} are within their bounds.")
+    text += _about_errors(filled)
     text += _about_gaps(trained, max(x.longest for x in filled))
     if digest([x.before for x in filled], trained.settings) == trained.digest:
         text.append("These poses were trained on: errors elsewhere are larger.")
     return text
+
+
+def _about_errors(filled: list[Filled]) -> list[str]:
+    """How many of the errors that are known are within their bounds, where there are bounds."""
+    errors, within = (
+        torch.cat(x) for x in zip(*((x.errors, x.within) for x in filled), strict=True)
+    )
+    known = ~errors.isnan().any(-1)
+    if not known.any():
+        return []
+    count = f"{int(known.sum()):,} pose{'s' * (int(known.sum()) > 1)}"
+    bounded = known & within.isfinite().all(-1)
+    held = (errors[bounded] <= within[bounded]).double().mean(0).tolist()
+    shares = ", ".join(f"{100 * share:.0f}%" for share in held)
+    told = f"{shares} are within their bounds" if bounded.any() else "there are no bounds"
+    free = int((known & ~bounded).sum())
+    without = f" ({free:,} have none)" if free and bounded.any() else ""
+    return [f"(off): errors of {count} that were there; {told}{without}."]
+
+
+def unit_of_positions(group: Group) -> str:
+    """What errors of positions are measured in: frames with a scale are units of their own."""
+    scaled = any(block.name == "scale" for block in group.blocks)
+    return "units of each answer's own frame" if scaled else "the file's unit"
 
 
 def _about_gaps(trained: Trained, longest: int) -> list[str]:
@@ -205,7 +227,7 @@ def to_dict(trained: Trained, filled: list[Filled], level: float) -> dict[str, A
         "checkpoint": str(trained.path),
         "group": trained.group.name,
         "level": level,
-        "units": {"translation": "file", "rotation": "degrees"},
+        "units": {"translation": unit_of_positions(trained.group), "rotation": "degrees"},
         "remarks": remarks(trained, filled, level),
         "sets": sets,
     }
@@ -219,13 +241,13 @@ def write_poses(path: Path, sets: list[data.PoseSet]) -> None:
         except OSError as error:
             raise RunError(f"cannot write {path}: {error.strerror}.") from None
         return
-    if sets[0].group is not SE3 or len(sets) > 1:
-        raise RunError("--save x.tum takes one trajectory of SE(3); .npz takes any sets.")
+    if len(sets) > 1:
+        raise RunError(ONE_TRAJECTORY)
     text = io.StringIO()
     rows = tum_rows(sets[0].poses).tolist()
     for name, row in zip(sets[0].names, rows, strict=True):
         _require_time(name)
-        text.write(f"{name} " + " ".join(f"{value:.9g}" for value in row) + "\n")
+        text.write(f"{name} " + " ".join(f"{value:.15g}" for value in row) + "\n")
     write_bytes(path, text.getvalue().encode())
 
 

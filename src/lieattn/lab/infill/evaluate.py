@@ -94,6 +94,10 @@ def _others(trained: Trained, files: list[str]) -> tuple[Any, str]:
 def _require_comparable(models: list[Trained]) -> None:
     """Models are compared on the same hidden poses in the same unit."""
     first = models[0]
+    paths = [x.path.resolve() for x in models]
+    for x, path in zip(models, paths, strict=True):
+        if paths.count(path) > 1:
+            raise RunError(f"{x.path} is given twice.")
     for other in models[1:]:
         same = replace(first.settings, **_free(other)) == other.settings
         if not same or other.digest != first.digest or not _same_view(first, other):
@@ -127,6 +131,10 @@ def _free(x: Trained) -> dict[str, Any]:
 
 
 def _name(x: Trained, models: list[Trained]) -> str:
-    """The model's letter, with its folder where there are several of one letter."""
+    """The model's letter, with its folder or its path where letters are not enough."""
     alike = [y for y in models if y.settings.model == x.settings.model]
-    return x.settings.model if len(alike) == 1 else f"{x.settings.model} {x.path.parent.name}"
+    if len(alike) == 1:
+        return x.settings.model
+    folder = x.path.parent.name
+    several = sum(y.path.parent.name == folder for y in alike) > 1
+    return f"{x.settings.model} {x.path if several else folder}"

@@ -30,8 +30,9 @@ class Filled:
         before: the set as it was.
         hidden: `[N]`, the poses that were found.
         poses: `[N, m, m]` in float64; known ones are as they were.
-        within: `[n, K]`, bounds of the errors of the poses found, in the file's unit and degrees;
-            infinite where there is none.
+        within: `[n, K]`, bounds of the errors of the poses found, positions in the file's unit, or
+            that of a frame that has a scale of its own, rotations in degrees; infinite where there
+            is none.
         errors: `[n, K]`, how far they are off, NaN where the truth is not known.
         longest: poses of the longest gap.
     """
@@ -70,7 +71,7 @@ def fill_set(trained: Trained, x: data.PoseSet, hidden: Tensor, level: float) ->
     within = torch.full((len(targets), len(x.group.blocks)), torch.inf)
     short = (gaps <= longest_hidden(trained.settings)).nonzero()[:, 0]
     order = short[(stop - start)[short].argsort(stable=True)]  # windows of about one length
-    for rows in order.split(CHUNK):
+    for rows in order.split(CHUNK) if len(order) else ():
         places = torch.stack([targets[rows], start[rows], stop[rows]], -1).tolist()
         found[rows], within[rows] = _answers(trained, x, visible, places, level)
     poses = x.poses.clone()

@@ -135,7 +135,9 @@ def _draw_bounds(axis: Any, x: Filled, chosen: slice, where: np.ndarray, colour:
     """A circle around every position that was found; none where there is no bound."""
     k = [block.name for block in x.before.group.blocks].index("translation")
     numbers = (x.hidden.cumsum(0) - 1)[chosen][x.hidden[chosen]]
-    widths = 2 * x.within[numbers, k].numpy()
+    linear = x.poses[x.hidden][numbers][:, : x.before.group.n, : x.before.group.n]
+    # Bounds are in the unit of the frame, 1 but for affine ones and similarities.
+    widths = 2 * (x.within[numbers, k] * torch.linalg.matrix_norm(linear, 2)).numpy()
     there = np.isfinite(widths)
     for centre, width in zip(where[there], widths[there], strict=True):
         axis.add_patch(Ellipse(centre, width, width, facecolor=colour, alpha=0.12, zorder=0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -13,10 +13,12 @@ from rich.text import Text
 from torch import Tensor
 
 from ... import data
+from ...data._draft import NO_POSES
+from ...groups import SE3
 from ..inspection.findings import is_builtin
 from ..storage import RunError, require_folder
 from ..training import generator
-from .answers import print_filled, to_dict, write_poses
+from .answers import ONE_TRAJECTORY, print_filled, to_dict, write_poses
 from .filling import Filled, Unfillable, fill_set
 from .store import Trained, load_trained
 
@@ -56,21 +58,26 @@ def predict(
     if save is not None:
         require_folder(save)
     trained = load_trained(asked.checkpoint)
-    filled: list[Filled] = []
-    after: list[data.PoseSet] = []
-    problems: list[str] = []
+    one = trained.group is SE3 and len(asked.files) == 1
+    if save is not None and save.suffix == ".tum" and not one:
+        raise RunError(ONE_TRAJECTORY)
+    done = _Done()
     for name in asked.files:
-        _fill_file(asked, trained, name, filled, after, problems)
+        _fill_file(asked, trained, name, done)
+    filled, problems = done.filled, done.problems
     if not filled and not problems:
         raise RunError(
             f"nothing is missing in {', '.join(asked.files)}: every row has a pose. Write nan "
             "where there is none, or hide some with --hide 10% or --hide 3,7-9."
         )
     if as_json:
-        found = {**to_dict(trained, filled, asked.level), "problems": problems}
+        found = to_dict(trained, filled, asked.level)
+        found |= {"problems": problems, "notes": done.notes}
         console.print(Text(json.dumps(found, indent=1)), soft_wrap=True)
     elif filled:
         print_filled(trained, filled, asked.level, console)
+        for note in done.notes:
+            console.print(Text(note), style="dim", soft_wrap=True)
     written = []
     if plot is not None and filled:
         from .picture import draw
@@ -78,7 +85,7 @@ def predict(
         draw(trained, filled, plot)
         written.append(plot)
     if save is not None and filled:
-        write_poses(save, after)
+        write_poses(save, done.after)
         written.append(save)
     if not as_json:
         for path in written:
@@ -86,40 +93,49 @@ def predict(
     return problems
 
 
-def _fill_file(
-    asked: PredictRequest,
-    trained: Trained,
-    name: str,
-    filled: list[Filled],
-    after: list[data.PoseSet],
-    problems: list[str],
-) -> None:
-    """Fill the sets of a file; `after` gets all of them, those too that have no gaps to fill."""
+@dataclass
+class _Done:
+    """What came of files.
+
+    Attributes:
+        filled: sets in which something was missing.
+        after: all sets, those too that have no gaps to fill.
+        problems: what could not be filled, a sentence each.
+        notes: rows that were taken for gaps though there is something in them.
+    """
+
+    filled: list[Filled] = field(default_factory=list)
+    after: list[data.PoseSet] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def _fill_file(asked: PredictRequest, trained: Trained, name: str, done: _Done) -> None:
+    """Fill the sets of a file."""
     try:
-        sets = _read(asked, trained, name, problems)
+        sets = _read(asked, trained, name, done)
     except data.DataError as error:
-        problems.append(str(error))
+        done.problems.append(str(error))
         return
     if sets[0].group is not trained.group:
-        problems.append(
+        done.problems.append(
             f"{trained.path} is a model of {trained.group}, and {name} holds poses of "
-            f"{sets[0].group}. Train one on such poses, or give files of {trained.group}."
+            f"{sets[0].group}. Train one on such poses, or give files of {trained.group}; --group "
+            f"{trained.group.name} takes poses that are nearly of {trained.group} as such."
         )
         return
     for k, x in enumerate(sets):
         try:
             hidden = to_hide(asked, x, k)
             if hidden.any():
-                filled.append(fill_set(trained, x, hidden, asked.level))
-                x = filled[-1].after
+                done.filled.append(fill_set(trained, x, hidden, asked.level))
+                x = done.filled[-1].after
         except Unfillable as error:
-            problems.append(f"{name}: {error}")
-        after.append(x)
+            done.problems.append(f"{name}: {error}")
+        done.after.append(x)
 
 
-def _read(
-    asked: PredictRequest, trained: Trained, name: str, problems: list[str]
-) -> list[data.PoseSet]:
+def _read(asked: PredictRequest, trained: Trained, name: str, done: _Done) -> list[data.PoseSet]:
     """The sets of a file; those without any pose are problems."""
     if is_builtin(name):
         return data.dataset(name).test  # the rest was trained on
@@ -130,7 +146,8 @@ def _read(
         raise
     except ValueError as error:
         raise RunError(str(error)) from None
-    problems += [f"{name}: set {x!r} has no pose to fill gaps from." for x in found.left_out]
+    done.notes += [f"{name}: {note}" for note in found.notes if NO_POSES in note]
+    done.problems += [f"{name}: set {x!r} has no pose to fill gaps from." for x in found.left_out]
     return list(found)
 
 

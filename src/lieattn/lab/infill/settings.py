@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -103,14 +104,15 @@ class TrainSettings:
             raise RunError(f"hide is a share between 0 and 1, got {self.hide}.")
         if not 0 <= self.dropout < 1:
             raise RunError(f"dropout is a share from 0 to below 1, got {self.dropout}.")
-        if not (self.rate > 0 and self.clip > 0):
-            raise RunError(f"rate and clip must be above 0, got {self.rate} and {self.clip}.")
+        if not (0 < self.rate < inf and 0 < self.clip < inf):
+            given = f"{self.rate} and {self.clip}"
+            raise RunError(f"rate and clip must be finite numbers above 0, got {given}.")
         if self.dim < 1 or self.heads < 1 or self.dim % self.heads:
             raise RunError(f"dim must be a multiple of heads, got {self.dim} and {self.heads}.")
         if isinstance(self.scale, str) and self.scale != AUTO:
             raise RunError(f"scale is a number or {AUTO!r}, got {self.scale!r}.")
-        if not isinstance(self.scale, str) and not self.scale > 0:
-            raise RunError(f"scale must be above 0, got {self.scale}.")
+        if not isinstance(self.scale, str) and not 0 < self.scale < inf:
+            raise RunError(f"scale must be a finite number above 0, got {self.scale}.")
         if isinstance(self.normalise, str) and self.normalise != AUTO:
             raise RunError(f"normalise is true, false or {AUTO!r}, got {self.normalise!r}.")
 
@@ -150,6 +152,8 @@ def from_dict(values: dict[str, Any], where: str = "the config") -> TrainSetting
     known = {field.name: field for field in fields(TrainSettings)}
     for key, value in values.items():
         if key not in known:
+            if key in ("out", "threads", "tensorboard", "again"):
+                raise RunError(f"{where} has the key {key!r}, which is for the command: --{key}.")
             near = difflib.get_close_matches(key, known, 1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
             raise RunError(f"{where} has an unknown key {key!r}. {hint}")

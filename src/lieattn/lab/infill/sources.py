@@ -83,7 +83,8 @@ def parts(settings: TrainSettings) -> Parts:
             raise RunError(
                 f"the {name} part has no window of at least {FEWEST} poses: {total:,} in "
                 f"{len(sets)} set{'s' * (len(sets) > 1)} are too few to be split into three parts. "
-                "Give more files or a longer trajectory."
+                "Give more files or a longer trajectory; sets of an .npz are of one file unless "
+                "its array `sources` says which is from where."
             )
     train, valid, test = cut
     return Parts(sets[0].group, train, valid, test, how, notes, digest(sets, settings))

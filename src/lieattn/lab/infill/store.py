@@ -33,6 +33,7 @@ from .trainer import Progress, Trainer, make_model
 FORMAT = 2
 SETTINGS, LOG, RESULT = "settings.json", "log.jsonl", "result.json"
 LAST, PREVIOUS, BEST = "last.safetensors", "last.previous.safetensors", "best.safetensors"
+_WRITTEN = (RESULT, LAST, PREVIOUS, BEST, LOG)  # beside the settings
 KIND = "lieattn infill"
 
 
@@ -75,15 +76,29 @@ class TrainFolder:
         }
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        held = (self.path / SETTINGS).exists()
-        if held and not again:
-            _require_same(self.path, read_json(self.path / SETTINGS), mine)
-            return
+        if (self.path / SETTINGS).exists():
+            theirs = read_json(self.path / SETTINGS)
+            _require_ours(self.path, theirs)
+            if not again:
+                _require_same(self.path, theirs, mine)
+                return
+        else:
+            self._require_free()
         with writing(self.path):
-            # The result first: what an interruption leaves does not pass for finished.
-            for name in (RESULT, SETTINGS, LAST, PREVIOUS, BEST, LOG):
+            # The result first: what an interruption leaves does not pass for finished. The settings
+            # stay until they are replaced: without them files are somebody else's.
+            for name in _WRITTEN:
                 (self.path / name).unlink(missing_ok=True)
         write_bytes(self.path / SETTINGS, json_bytes(mine))
+
+    def _require_free(self) -> None:
+        """Files of these names in a folder without settings are not ours to replace."""
+        for name in _WRITTEN:
+            if (self.path / name).exists():
+                raise RunError(
+                    f"{self.path} holds a {name}, but no {SETTINGS} of lieattn train: it would be "
+                    "lost. Choose another folder with --out, or move the file."
+                )
 
     def threads(self) -> int | None:
         """Those of the run that is here, if there is one: sums in their order, bit for bit."""
@@ -143,7 +158,7 @@ class TrainFolder:
 
     def log(self) -> list[dict[str, Any]]:
         """The lines of the log; one that was cut short is left out."""
-        texts = (self.path / LOG).read_text(encoding="utf-8").splitlines()
+        texts = (self.path / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
         return [line for line in map(_line, texts) if line is not None]
 
     def result(self) -> Any:
@@ -156,7 +171,7 @@ def _line(text: str) -> dict[str, Any] | None:
         line = json.loads(text)
     except ValueError:
         return None
-    return line if isinstance(line, dict) else None
+    return line if isinstance(line, dict) and isinstance(line.get("step"), int) else None
 
 
 def _read_state(path: Path) -> tuple[dict[str, Tensor], Progress] | str:
@@ -168,15 +183,18 @@ def _read_state(path: Path) -> tuple[dict[str, Tensor], Progress] | str:
         return str(error)
 
 
-def _require_same(path: Path, theirs: Any, mine: dict[str, Any]) -> None:
+def _require_ours(path: Path, theirs: Any) -> None:
     if not isinstance(theirs, dict) or not isinstance(theirs.get("settings"), dict):
         raise RunError(f"{path / SETTINGS} is not of lieattn train. Choose another --out.")
+
+
+def _require_same(path: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
     differences = []
     defaults = TrainSettings().to_dict()  # of what an earlier version did not know
     for key, value in mine["settings"].items():
         held = theirs["settings"].get(key, defaults[key])
         if key != "files" and held != value:  # files may be called by another name
-            differences.append(f"{key} was {held}, now {value}")
+            differences.append(f"{key} was {held or 'not given'}, now {value or 'not given'}")
     if theirs.get("data") != mine["data"]:
         differences.append("the poses are others")
     if theirs.get("processes") != mine["processes"]:
@@ -199,8 +217,8 @@ def load_trained(path: str | Path) -> Trained:
         file = next((path / n for n in (BEST, LAST) if (path / n).exists()), path / BEST)
     if not file.is_file():
         raise RunError(
-            f"there is no checkpoint at {path}. Give the folder that lieattn train wrote, or a "
-            f"{BEST} of it."
+            f"there is no checkpoint at {str(path)!r}. Give the folder that lieattn train wrote, "
+            f"or a {BEST} of it."
         )
     try:
         tensors, about = unpack(file)
@@ -229,6 +247,7 @@ def _build(file: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> Tra
         model = make_model(get_group(about["group"]), settings, config, len(choice.kinds))
         own = {n.removeprefix("model."): x for n, x in tensors.items() if n.startswith("model.")}
         model.load_state_dict(own)
+        model.transformer.check_inputs = False  # poses are checked when they are read, in float64
         step = int(about["progress"]["step"])
         return Trained(model.eval(), settings, choice, about["data"], step, file)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:

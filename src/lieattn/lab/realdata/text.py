@@ -33,7 +33,8 @@ HOW = "\n\n".join(
         "token is as many places from j as l from k. Simple rivals take neighbours in the order "
         "of the file; **alike** knows the kinds.",
         "Errors are blocks of the logarithm from the answer to the truth: positions in the "
-        "unit of the data, rotations in degrees, logarithms of scale and shear. **Over "
+        "unit of the data, on Aff(n) in that of the answer's own frame, rotations in degrees, "
+        "logarithms of scale and shear. **Over "
         "geodesic** is the mean error divided by that of geodesic interpolation, a mean over "
         "blocks: below 1 a model has learned something that two neighbours do not tell. Means "
         "count outliers, and errors of real poses have long tails: **of medians** is the same "
