@@ -19,7 +19,7 @@ from ..report.document import Section, Table
 from .figures import by_block, overview
 from .plan import GROUPS, MODELS
 from .results import METHODS, groups_of, means_of, rows_of, verdict
-from .text import HOW, WHY
+from .text import GAINED, HOW, WHY
 
 UNITS = {"rotation": "rotation, deg", "scale": "log scale", "shear": "log shear"}
 
@@ -42,7 +42,7 @@ def build(found: dict[str, Any]) -> Section:
     )
     parts: list[Any] = [_made(found), glance]
     if any(group.startswith("Aff") for group in groups):
-        parts.append(Section("What the polar chart gains", [charts_table(found), CHARTS]))
+        parts.append(Section("What the polar chart gains", [charts_table(found), CHARTS, GAINED]))
     parts.append(Section("How it was measured", [HOW, _methods(found)]))
     parts += [_of_group(found, group) for group in groups]
     return Section("Real poses: gaps filled", parts)
