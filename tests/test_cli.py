@@ -57,6 +57,16 @@ def test_missing_extra_is_explained(tmp_path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full device here")
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_full_disk_is_told(options: list[str]) -> None:
+    command = [sys.executable, "-m", "lieattn.cli", "data", "headings", *options]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert done.returncode == 2
+    assert done.stderr == "lieattn: cannot write the output: No space left on device.\n"
+
+
 def test_import_loads_no_optional_dependency() -> None:
     optional = ["typer", "rich", "matplotlib", "numpy", "scipy", "triton", "hypothesis", "gemmi"]
     # torch itself imports numpy when it is there: compare with what torch brings.

@@ -1,11 +1,9 @@
-"""`lieattn realdata`: the plan, a small run, going on, the report, and the published page."""
+"""`lieattn realdata`: the plan, a small run, going on, what is measured of the data."""
 
 from __future__ import annotations
 
-import io
 import json
 import re
-import runpy
 import signal
 import subprocess
 import sys
@@ -16,26 +14,17 @@ from typing import Any
 
 import pytest
 import torch
-from rich.console import Console
 from walks import command
 
 import lieattn as la
+from lieattn.data import PoseSet, save
 from lieattn.lab.infill.advice import choose
 from lieattn.lab.infill.run import hidden_of_test, make_trainer
 from lieattn.lab.infill.settings import TrainSettings
 from lieattn.lab.infill.sources import parts
 from lieattn.lab.realdata.pairs import pairs_used
-from lieattn.lab.realdata.plan import GROUPS, RECIPES, chosen, models_of, plan
-from lieattn.lab.realdata.report import (
-    build,
-    charts_table,
-    front_note,
-    glance_table,
-    group_table,
-    print_tables,
-)
-from lieattn.lab.realdata.results import rows_of, verdict
-from lieattn.lab.report import markdown
+from lieattn.lab.realdata.plan import GROUPS, chosen, models_of, plan
+from lieattn.lab.realdata.repeats import repeats
 from lieattn.lab.storage import RunError
 
 ROOT = Path(__file__).parents[2]
@@ -165,6 +154,8 @@ def begun(out: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Shells let what they start in the background ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     deadline = time.monotonic() + 600
     while not list(out.glob("SO2/*/seed-0/log.jsonl")):
@@ -178,7 +169,10 @@ def begun(out: Path) -> subprocess.Popen[str]:
 def test_stopped_by_a_key_it_says_how_to_go_on(tmp_path: Path) -> None:
     started = begun(tmp_path)
     started.send_signal(signal.SIGINT)
-    _, errors = started.communicate(timeout=60)
+    try:
+        _, errors = started.communicate(timeout=60)
+    finally:
+        started.kill()
     assert started.returncode == 130
     assert errors == "lieattn: stopped. The same command, without --again, goes on from here.\n"
 
@@ -224,161 +218,27 @@ def test_the_polar_chart_uses_all_pairs_but_those_at_its_cut(tmp_path: Path) -> 
     assert used["SE2"]["principal"] == used["SE2"]["polar"] > 0.99  # one chart by two names
 
 
-# ---- the report ------------------------------------------------------------------------------
+# ---- repeats ---------------------------------------------------------------------------------
 
 
-def fake(
-    group: str,
-    model: str,
-    seed: int,
-    factor: float,
-    tail: float = 1.0,
-    valid: float | None = None,
-) -> dict[str, Any]:
-    """A run whose errors are those of interpolation times a factor."""
-
-    def row(times: float) -> dict[str, Any]:
-        blocks = {b.name: {"mean": times, "median": times} for b in la.get_group(group).blocks}
-        return {"blocks": blocks, "mirrored": 0.0, "tokens": 5}
-
-    letter = model.split()[0]
-    rows = {"nearest": row(2.0), "geodesic": row(1.0), letter: row(factor)}
-    for block in rows[letter]["blocks"].values():
-        block["median"] *= tail
-    settings = TrainSettings(files=(GROUPS[group],), model=letter, seed=seed).to_dict()
-    result = {"rows": rows, "windows": 3}
-    names = ("group", "model", "seed", "settings", "parameters", "valid_loss", "result")
-    values = (group, model, seed, settings, 1000, factor if valid is None else valid, result)
-    return dict(zip(names, values, strict=True))
-
-
-def results(runs: list[dict[str, Any]]) -> dict[str, Any]:
-    pairs = {"principal": 0.5, "polar": 1.0}
-    return {
-        "command": "lieattn realdata",
-        "seconds": 100.0,
-        "jobs": 2,
-        "made_with": {"lieattn": "0"},
-        "pairs": dict.fromkeys(GROUPS, pairs),
-        "runs": runs,
-    }
-
-
-def test_the_report_has_every_method_and_its_spread() -> None:
-    runs = [
-        fake("SE3", model, seed, factor + 0.1 * seed)
-        for model, factor in (("G", 0.5), ("C", 0.6), ("A", 0.9), ("IPA", 0.7))
-        for seed in range(3)
-    ]
-    runs += [fake("Aff3", "A", s, 0.9) for s in range(3)]
-    runs += [fake("Aff3", m, s, x) for m, x in (("G", 0.4), ("G polar", 0.3)) for s in range(3)]
-    text = markdown.render(build(results(runs)))
-    assert "| error over geodesic | SE(3) | Aff(3) |" in text
-    assert "| data | backbones | bricks |" in text
-    assert "| geodesic | 1 | 1 |" in text
-    assert "| IPA | 0.8 ± 0.1 |  |" in text
-    assert "| G | **0.6 ± 0.1** | 0.4 ± 0 |" in text
-    assert "| G polar | = G | **0.3 ± 0** |" in text
-    assert "| Aff(3) | 50% | 100% | 0.4 ± 0 | 0.3 ± 0 | 25 ± 0% |" in text
-    assert "- **Aff(3)**: G polar 0.3, A 0.9: ahead of A and of all simple rivals" in text
-    assert "IPA is left out" not in text
-
-
-def test_the_table_of_a_terminal_is_not_cut_off() -> None:
-    console = Console(file=io.StringIO(), width=80)
-    print_tables(whole(), console)
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
-    assert "…" not in text
-    assert max(map(len, text.splitlines())) <= 80
-    lines = [line.split() for line in text.splitlines()]
-    assert ["nearest", *["2.00"] * 6] in lines
-    assert ["G", "polar", "=", "G", "=", "G", "=", "G", "=", "G", "0.50", "0.50"] in lines
-
-
-def test_medians_are_told_apart_from_means() -> None:
-    found = results([fake("SO2", "G", 0, 0.5, tail=0.5)])
-    row = next(row for row in group_table(found, "SO2").rows if row[0] == "G")
-    assert row == ["G", "0.5 (0.25)", "0.5", "0.25"]
-
-
-@pytest.mark.parametrize(("a", "ahead", "seeds"), [(0.6, True, 2), (0.4, False, 0)])
-def test_the_verdict_is_by_seeds_too(a: float, ahead: bool, seeds: int) -> None:
-    runs = [fake("SE2", "G", s, 0.5) for s in range(2)] + [fake("SE2", "A", s, a) for s in range(2)]
-    found = results(runs)
-    x = verdict(found, "SE2")
-    assert (x.ours, x.rival, x.ahead, x.seeds, x.of) == ("G", "A", ahead, seeds, 2)
-    text = markdown.render(build(found))
-    assert ("**not ahead**" in text) is not ahead
-    assert ("but SE(2)" in front_note(found)) is not ahead
-
-
-def test_the_chart_is_chosen_by_validation_and_who_else_is_ahead_is_said() -> None:
-    runs = [fake("Aff2", "G", 0, 0.5, valid=0.9), fake("Aff2", "G polar", 0, 0.6, valid=0.8)]
-    runs += [fake("Aff2", "A", 0, 0.7), fake("Aff2", "A told", 0, 0.55)]
-    found = results(runs)
-    assert verdict(found, "Aff2").ours == "G polar"
-    assert "A told is ahead of it on Aff(2)." in front_note(found)
-    assert "C is ahead" not in front_note(found)
-
-
-def test_blocks_that_interpolation_has_right_do_not_count() -> None:
-    run = fake("SE2", "G", 0, 0.5)
-    run["result"]["rows"]["geodesic"]["blocks"]["rotation"]["mean"] = 0.0
-    assert rows_of(results([run]), "SE2")["G"][0].over == 0.5
-
-
-# ---- the published page ----------------------------------------------------------------------
-
-
-def published() -> tuple[Any, Path]:
-    return runpy.run_path(str(ROOT / "tools" / "publish_realdata.py")), ROOT / "docs" / "real-data"
-
-
-def whole() -> dict[str, Any]:
-    runs = [
-        fake(group, model, seed, 0.5)
-        for group in GROUPS
-        for model in RECIPES[group].costs
-        for seed in range(3)
-    ]
-    for run in runs:
-        run["settings"]["steps"] = RECIPES[run["group"]].steps
-    return results(runs)
-
-
-def test_publishing_writes_pages_that_agree_with_the_numbers(tmp_path: Path) -> None:
-    tool, _ = published()
-    found = whole()
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "results.json").write_text(json.dumps(found))
-    front = (ROOT / "README.md").read_text(encoding="utf-8")
-    (tmp_path / "README.md").write_text(front, encoding="utf-8")
-    tool["publish"](tmp_path / "run", tmp_path)
-    page = (tmp_path / "docs" / "real-data" / "README.md").read_text(encoding="utf-8")
-    assert found["command"] in page
-    assert markdown.table(charts_table(found)) in page
-    for name in re.findall(r"\]\((figures/[^)]*)\)", page):
-        assert (tmp_path / "docs" / "real-data" / name).exists()
-    written = (tmp_path / "README.md").read_text(encoding="utf-8")
-    assert f"<!-- realdata -->\n{markdown.table(glance_table(found))}\n" in written
-    (tmp_path / "run" / "results.json").write_text(json.dumps({**found, "runs": found["runs"][1:]}))
-    with pytest.raises(SystemExit, match="does not hold the whole table: 80 of 81"):
-        tool["publish"](tmp_path / "run", tmp_path)
-
-
-def test_the_pages_say_what_the_published_numbers_say() -> None:
-    tool, docs = published()
-    front = (ROOT / "README.md").read_text(encoding="utf-8")
-    if not (docs / "results.json").exists():
-        assert "<!-- realdata -->\n<!-- end of realdata -->" in front
-        return
-    found = json.loads((docs / "results.json").read_text(encoding="utf-8"))
-    tool["require_whole"](found, docs)
-    assert tool["page"](found) == (docs / "README.md").read_text(encoding="utf-8")
-    assert tool["with_table"](front, found) == front
-    for figure in build(found).figures():
-        assert (docs / "figures" / f"{figure.name}.svg").exists()
+def test_what_repeats_in_rows_and_in_nothing(tmp_path: Path) -> None:
+    """Rows of equal steps, poses that repeat, and poses of which nothing does."""
+    poses = la.Aff2.random(30, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    row = torch.eye(3, dtype=torch.float64).repeat(30, 12, 1, 1)
+    row[..., 0, 2] = torch.arange(12.0)
+    for name, sets, expected in (
+        ("rows", row, {"linear": 1, "position": 0, "step": 1}),
+        ("twice", poses[:, :6].repeat(1, 2, 1, 1), {"linear": 1, "position": 1, "step": 1}),
+        ("none", poses, {"linear": 0, "position": 0, "step": 0}),
+    ):
+        files = [tmp_path / f"{name}-{i}.npz" for i in range(3)]
+        for file, part in zip(files, sets.split(10), strict=True):
+            there, names = torch.ones(12, dtype=torch.bool), tuple(map(str, range(12)))
+            save(file, [PoseSet(la.Aff2, x, there, names, "", file.name) for x in part])
+        given = {"files": tuple(map(str, files)), "window": 12, "hide": 0.1, "gaps": "tokens"}
+        found = repeats(TrainSettings(**given))
+        assert found.pop("windows") == 10
+        assert found == expected, name
 
 
 # ---- invariant point attention ---------------------------------------------------------------

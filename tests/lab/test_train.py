@@ -254,7 +254,7 @@ def test_a_full_disk_is_said_and_loses_nothing(
 
 def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path: Path) -> None:
     path = tmp_path / "walk.toml"
-    path.write_text('files = ["walk.tum"]\nsteps = 7\nrate = 1\nscale = 2.5\nmodel = "C"\n')
+    path.write_text('files = ["walk.tum"]\nsteps = 7\nrate = 1\nscale = 2.5\nmodel = "c"\n')
     settings = merged(path, {"files": None, "steps": 9})
     options = {"steps": 9, "rate": 1, "scale": 2.5, "model": "C"}
     assert settings == TrainSettings((str(tum),), **{**PRACTICE, **options})
@@ -267,8 +267,10 @@ def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path:
     [
         ("step = 3", r"unknown key 'step'. Did you mean 'steps'\?"),
         ("quux = 3", "unknown key 'quux'. Known are files, format,"),
-        ('steps = "many"', "steps must be int, got 'many'"),
-        ("steps = true", "steps must be int, got True"),
+        ('steps = "many"', "steps must be a whole number, got 'many'"),
+        ("steps = true", "steps must be a whole number, got true"),
+        ("model = 1", "model must be text in quotes, got 1"),
+        ('copies = "yes"', "copies must be true or false, got 'yes'"),
         ("files = 3", "files must be a list of names, got 3"),
         ("hide = 1.5", "hide is a share between 0 and 1, got 1.5"),
         ("window = 2", "window must be at least 3, got 2"),

@@ -159,6 +159,8 @@ def from_dict(values: dict[str, Any], where: str = "the config") -> TrainSetting
             raise RunError(f"{where} has an unknown key {key!r}. {hint}")
         _require_type(key, value, known[key].default, where)
     plain: dict[str, Any] = {k: tuple(v) if k == "files" else v for k, v in values.items()}
+    if "model" in plain:
+        plain["model"] = plain["model"].upper()  # as --model takes it
     return TrainSettings(**plain)
 
 
@@ -170,9 +172,24 @@ def _require_type(key: str, value: Any, default: Any, where: str) -> None:
         "normalise": isinstance(value, bool | str),
     }.get(key, number if isinstance(default, float) else type(value) is type(default))
     if not fits:
-        kind = {"files": "a list of names", "scale": "a number", "normalise": "true or false"}
-        expected = kind.get(key, type(default).__name__)
-        raise RunError(f"{where}: {key} must be {expected}, got {value!r}.")
+        expected = _SAID.get(key) or _SAID[type(default).__name__]
+        raise RunError(f"{where}: {key} must be {expected}, got {_as_toml(value)}.")
+
+
+# What is expected, by key and by type.
+_SAID = {
+    "files": "a list of names",
+    "scale": "a number",
+    "normalise": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "str": "text in quotes",
+}
+
+
+def _as_toml(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def read_toml(path: Path) -> dict[str, Any]:

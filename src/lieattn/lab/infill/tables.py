@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import mean, stdev
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -97,3 +98,13 @@ def number(x: float) -> str:
     if abs(x) >= 100:
         return f"{x:.0f}"
     return f"{x:.3g}" if abs(x) >= 1e-4 else f"{x:.1e}"
+
+
+def spread(values: list[float]) -> str:
+    """Mean and sample deviation.
+
+    >>> spread([1.0, 2.0, 3.0]), spread([1.0])
+    ('2 ± 1', '1')
+    """
+    middle = number(mean(values))
+    return f"{middle} ± {float(f'{stdev(values):.2g}'):g}" if len(values) > 1 else middle

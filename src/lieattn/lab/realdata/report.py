@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -14,24 +14,15 @@ from ...data import DATASETS
 from ...groups import get_group
 from ..infill.display import clock
 from ..infill.evaluation import RIVALS
-from ..infill.tables import number
+from ..infill.tables import number, spread
 from ..report.document import Section, Table
+from .affine import affine_sections
 from .figures import by_block, overview
 from .plan import GROUPS, MODELS
 from .results import METHODS, groups_of, means_of, rows_of, verdict
-from .text import GAINED, HOW, WHY
+from .text import HOW, why
 
 UNITS = {"rotation": "rotation, deg", "scale": "log scale", "shear": "log shear"}
-
-
-def spread(values: list[float]) -> str:
-    """Mean and sample deviation.
-
-    >>> spread([1.0, 2.0, 3.0]), spread([1.0])
-    ('2 ± 1', '1')
-    """
-    middle = number(mean(values))
-    return f"{middle} ± {float(f'{stdev(values):.2g}'):g}" if len(values) > 1 else middle
 
 
 def build(found: dict[str, Any]) -> Section:
@@ -41,20 +32,10 @@ def build(found: dict[str, Any]) -> Section:
         "At a glance", [glance_table(found), overview(found), _verdicts(found), by_block(found)]
     )
     parts: list[Any] = [_made(found), glance]
-    if any(group.startswith("Aff") for group in groups):
-        parts.append(Section("What the polar chart gains", [charts_table(found), CHARTS, GAINED]))
+    parts += affine_sections(found)
     parts.append(Section("How it was measured", [HOW, _methods(found)]))
     parts += [_of_group(found, group) for group in groups]
     return Section("Real poses: gaps filled", parts)
-
-
-CHARTS = (
-    "**Pairs used** is the share of the pairs of test windows that attention sees: the principal "
-    "chart masks pairs without a logarithm, or too close to its cut. **Gain** is how much smaller "
-    "the error of the polar chart is, over that of geodesic interpolation, on the same hidden "
-    "poses; negative where it is larger. On SO(n) and SE(n) both charts are one, so there is no G "
-    "polar to train: it is G."
-)
 
 
 def _made(found: dict[str, Any]) -> str:
@@ -144,28 +125,9 @@ def _verdicts(found: dict[str, Any]) -> str:
         if x.ahead:
             lines.append(f"- {told}: ahead of A and of all simple rivals, {seeds}.{beside}")
         else:
-            why = f" {WHY[group]}" if group in WHY else ""
-            lines.append(f"- {told}: **not ahead**; {seeds} it is.{beside}{why}")
+            reason = why(found, group)
+            lines.append(f"- {told}: **not ahead**; {seeds} it is.{beside} {reason}".rstrip())
     return "\n".join(lines)
-
-
-def charts_table(found: dict[str, Any]) -> Table:
-    """Principal against polar, where they differ."""
-    rows = []
-    for group in (g for g in groups_of(found) if g.startswith("Aff")):
-        own, used = rows_of(found, group), found["pairs"][group]
-        errors = {name: [x.over for x in own[name]] for name in ("G", "G polar")}
-        gains = [100 * (1 - b / a) for a, b in zip(errors["G"], errors["G polar"], strict=True)]
-        rows.append(
-            [
-                str(get_group(group)),
-                *(f"{100 * used[chart]:.3g}%" for chart in ("principal", "polar")),
-                *(spread(errors[name]) for name in ("G", "G polar")),
-                f"{spread(gains)}%",
-            ]
-        )
-    head = ["", "pairs used, principal", "polar", "error over geodesic, principal", "polar", "gain"]
-    return Table(head, rows)
 
 
 def _methods(found: dict[str, Any]) -> str:

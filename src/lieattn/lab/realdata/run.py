@@ -28,6 +28,7 @@ from ..storage import TIMING, RunError, json_bytes, read_json, read_note, write_
 from ..workers import die_with_parent, exclusive
 from .pairs import pairs_used
 from .plan import Run
+from .repeats import repeats
 from .report import build, print_tables
 
 RESULTS, LOCK = "results.json", ".lock"
@@ -105,6 +106,7 @@ def _gather(runs: list[Run], out: Path, command: str) -> dict[str, Any]:
         "jobs": max((x["jobs"] for x in sessions), default=1),
         "made_with": _versions({run.model for run in runs}),
         "pairs": {group: pairs_used(run.settings) for group, run in firsts.items()},
+        "repeats": {g: repeats(run.settings) for g, run in firsts.items() if run.settings.kinds},
         "runs": [
             {
                 "group": run.group,

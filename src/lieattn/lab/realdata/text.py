@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 HOW = "\n\n".join(
     (
         "Training, validation and test parts are of different files, or of stretches of one "
@@ -45,15 +47,24 @@ HOW = "\n\n".join(
     )
 )
 
-# Where G is not ahead of vector tokens and simple rivals.
+
+def why(found: dict[str, Any], group: str) -> str:
+    """Where G is not ahead of vector tokens and simple rivals: what is known of why."""
+    return WHY[group].format(**shares_of(found, group)) if group in WHY else ""
+
+
+def shares_of(found: dict[str, Any], group: str) -> dict[str, str]:
+    """What repeats in a set, and how many windows there are to learn from, as text."""
+    own = found["repeats"][group]
+    shares = {name: f"{100 * own[name]:.0f}%" for name in ("linear", "position", "step")}
+    return {**shares, "windows": f"{own['windows']:,}"}
+
+
 WHY: dict[str, str] = {
     "Aff2": (
-        "There is little to be learned here by any model, as LOG.md has it: of the hidden layers "
-        "14% share their linear part with a visible one, 1% their position, 10% are a step that "
-        "repeats, and there are 410 windows to learn from. It is not the page that helps vector "
-        "tokens: with every drawing moved by a map of its own they were ahead too (0.926 and "
-        "0.946, validation, one seed). G in the principal chart, which the validation loss did "
-        "not choose, is level with A."
+        "There is little to be learned here by any model: of the hidden layers {linear} share "
+        "their linear part with a visible one, {position} their position, {step} are a step that "
+        "repeats, and there are {windows} windows to learn from."
     ),
 }
 
