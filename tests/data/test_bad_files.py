@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import io
 import os
 import pickle
 import re
-import struct
 import subprocess
 import sys
 import time
 import tracemalloc
-import zipfile
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from test_readers import BY_NAME
+from real_files import BY_NAME
 
 import lieattn as la
 from lieattn import data
@@ -334,6 +330,21 @@ def test_many_empty_members_of_gzip_take_little_time(tmp_path: Path) -> None:
     assert time.process_time() - start < 20  # one or two; minutes if each copies the rest
 
 
+def test_a_missing_library_is_named_with_its_extra(tmp_path: Path) -> None:
+    (tmp_path / "gemmi.py").write_text("raise ImportError")
+    code = f"import lieattn as la; la.data.read({str(BY_NAME['3o21.cif'])!r})"
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert "mmCIF files need gemmi. Install it with: pip install 'lieattn[data]'" in done.stderr
+
+
+def test_huge_numbers_do_not_spoil_a_summary(tmp_path: Path) -> None:
+    (tmp_path / "a.tum").write_text(TUM + "1 1e200 2 3 0 0 0 1\n")
+    summary = data.describe(data.read(tmp_path / "a.tum").sets)
+    assert summary.distance == pytest.approx(1e200)
+    assert torch.tensor(summary.offset).isfinite()
+
+
 # ---- XML -------------------------------------------------------------------------------------
 
 LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">\n' for i in range(1, 30))
@@ -386,166 +397,3 @@ def test_deep_nesting_is_no_recursion(tmp_path: Path) -> None:
     )
     (tmp_path / "a.urdf").write_text(f'<robot name="snake">{links}{joints}</robot>')
     assert len(data.read(tmp_path / "a.urdf")[0]) == 3000
-
-
-# ---- npz -------------------------------------------------------------------------------------
-
-
-class Bomb:
-    """Unpickled, it makes a file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> Any:
-        return os.mkdir, (str(self.path),)
-
-
-def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
-    objects = np.array([Bomb(tmp_path / "boom")], dtype=object)
-    for arrays in ({"poses": objects}, {"poses": np.eye(3)[None], "names": objects}):
-        np.savez(tmp_path / "a.npz", **arrays)
-        with pytest.raises(data.DataError, match="holds pickled Python objects, which are never"):
-            data.read(tmp_path / "a.npz")
-    assert not (tmp_path / "boom").exists()
-    with (tmp_path / "b.npz").open("wb") as file:
-        pickle.dump(Bomb(tmp_path / "boom"), file)
-    with pytest.raises(data.DataError):
-        data.read(tmp_path / "b.npz")
-    assert not (tmp_path / "boom").exists()
-
-
-def test_objects_beside_the_poses_are_passed_over(tmp_path: Path) -> None:
-    objects = np.array([Bomb(tmp_path / "boom")], dtype=object)
-    np.savez(tmp_path / "a.npz", poses=np.eye(3)[None], settings=objects)
-    assert data.read(tmp_path / "a.npz").notes == ("left out arrays of other names: settings.",)
-    assert not (tmp_path / "boom").exists()
-
-
-def test_zip_bombs_are_refused_by_what_they_claim(tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
-    header = io.BytesIO()
-    np.lib.format.write_array_header_1_0(
-        header, {"descr": "<f8", "fortran_order": False, "shape": (10**6, 4, 4)}
-    )
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("poses.npy", header.getvalue() + bytes(8 * 16 * 10**6))
-    assert path.stat().st_size < 10**6
-    tracemalloc.start()
-    with pytest.raises(data.DataError, match="is 128 MB when unpacked; the limit is 50 MB"):
-        data.read(path, limit=50_000_000)
-    assert tracemalloc.get_traced_memory()[1] < 3e7
-    tracemalloc.stop()
-
-
-def test_archives_that_lie_about_sizes_are_damaged(tmp_path: Path) -> None:
-    path = tmp_path / "a.npz"
-    np.savez_compressed(path, poses=np.zeros((10**5, 4, 4)))
-    raw = path.read_bytes()
-    size = struct.pack("<I", 12_800_128)
-    assert size in raw
-    path.write_bytes(raw.replace(size, struct.pack("<I", 200)))
-    with pytest.raises(data.DataError, match="damaged"):
-        data.read(path)
-
-
-@pytest.mark.parametrize(
-    ("arrays", "message"),
-    [
-        ({"points": np.eye(3)[None]}, r"has no array 'poses' .*; it holds points"),
-        ({"poses": np.zeros((5, 7))}, r"poses are \[5, 7\], expected .*TUM"),
-        ({"poses": np.zeros((0, 4, 4))}, r"poses are \[0, 4, 4\]: there are none"),
-        ({"poses": np.zeros((2, 0, 4, 4))}, "there are none"),
-        ({"poses": np.array([["a"]])}, "poses are of dtype <U1, expected float64"),
-        ({"poses": np.eye(4)[None].astype(complex)}, "of dtype complex128"),
-        ({"poses": np.eye(5)[None]}, "matrices are 5 x 5; .* 2, 3 or 4"),
-        ({"poses": np.eye(3)[None], "group": np.array("SE9")}, "its group is 'SE9': unknown"),
-        ({"poses": np.eye(3)[None], "group": np.array("SE3")}, r"\[..., 3, 3\], those of its SE"),
-        ({"poses": np.eye(3)[None], "mask": np.ones(1)}, r"mask is float64 \[1\], expected bool"),
-        ({"poses": np.eye(3)[None], "mask": np.zeros(1, bool)}, "all are masked"),
-        ({"poses": np.eye(3)[None], "names": np.array(["a", "b"])}, r"names are <U1 \[2\], exp"),
-        ({"poses": np.eye(3)[None] * np.nan}, "a, pose 0: the pose holds NaN"),
-        ({"poses": np.zeros((2, 1, 4, 4)) + np.diag([0, 1, 1, 1])}, "set 0, pose 0: .*singular"),
-    ],
-)
-def test_arrays_that_are_no_poses(
-    arrays: dict[str, np.ndarray], message: str, tmp_path: Path
-) -> None:
-    np.savez(tmp_path / "a.npz", **arrays)
-    with pytest.raises(data.DataError, match=message):
-        data.read(tmp_path / "a.npz")
-
-
-def test_headers_that_ask_for_terabytes_are_refused(tmp_path: Path) -> None:
-    header = io.BytesIO()
-    shape = (10**12, 4, 4)
-    np.lib.format.write_array_header_1_0(
-        header, {"descr": "<f8", "fortran_order": False, "shape": shape}
-    )
-    (tmp_path / "a.npy").write_bytes(header.getvalue() + b"\0" * 64)
-    with pytest.raises(data.DataError, match=r"should be \[1000000000000, 4, 4\] of float64, but"):
-        data.read(tmp_path / "a.npy")
-
-
-@pytest.mark.parametrize(
-    ("dtype", "shape", "message"),
-    [
-        ("<U0", f"({10**15},)", "of no possible size"),
-        ("<f8", "(True, 4, 4)", "of no possible size"),
-        ("<f8", "(-1, 4, 4)", "of no possible size"),
-        ("<f8", f"(0, {2**70})", "of no possible size"),
-        ("<f8", f"(0, 0x{'f' * 5000})", "of no possible size"),
-        ("<f8", f"(0, {2**62}, {2**62})", "too big"),
-        ("<f8", f"({'0, ' * 70})", "maximum supported dimension"),
-    ],
-)
-@pytest.mark.parametrize("entry", ["poses", "names"])
-def test_headers_of_no_possible_size_are_refused(
-    dtype: str, shape: str, message: str, entry: str, tmp_path: Path
-) -> None:
-    header = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}}}\n".encode()
-    array = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header
-    array += bytes(8 * 16 if "True" in shape else 0)
-    path = tmp_path / "a.npy"
-    path.write_bytes(array)
-    if entry != "poses":
-        path = tmp_path / "a.npz"
-        np.savez(path, poses=np.eye(3)[None])
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.writestr(f"{entry}.npy", array)
-    with pytest.raises(data.DataError, match=message) as caught:
-        data.read(path)
-    assert "is damaged" in str(caught.value)
-
-
-def test_an_interrupted_save_leaves_what_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sets = data.read(BY_NAME["klaus3.g2o"])
-    data.save(tmp_path / "a.npz", sets)
-    before = (tmp_path / "a.npz").read_bytes()
-
-    def fail(file: Any, **arrays: Any) -> None:
-        file.write(b"half")
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(np, "savez_compressed", fail)
-    with pytest.raises(KeyboardInterrupt):
-        data.save(tmp_path / "a.npz", sets)
-    assert [x.name for x in tmp_path.iterdir()] == ["a.npz"]
-    assert (tmp_path / "a.npz").read_bytes() == before
-
-
-def test_a_missing_library_is_named_with_its_extra(tmp_path: Path) -> None:
-    (tmp_path / "gemmi.py").write_text("raise ImportError")
-    code = f"import lieattn as la; la.data.read({str(BY_NAME['3o21.cif'])!r})"
-    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
-    assert "mmCIF files need gemmi. Install it with: pip install 'lieattn[data]'" in done.stderr
-
-
-def test_huge_numbers_do_not_spoil_a_summary(tmp_path: Path) -> None:
-    (tmp_path / "a.tum").write_text(TUM + "1 1e200 2 3 0 0 0 1\n")
-    summary = data.describe(data.read(tmp_path / "a.tum").sets)
-    assert summary.distance == pytest.approx(1e200)
-    assert torch.tensor(summary.offset).isfinite()

@@ -6,7 +6,7 @@ import random
 
 import pytest
 import torch
-from test_readers import FILES
+from real_files import FILES
 
 from lieattn import data
 from lieattn.data._source import Source

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_readers import BY_NAME
+from real_files import BY_NAME
 from torch.utils.data import DataLoader
 
 import lieattn as la

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from scipy.spatial.transform import Rotation
-from test_readers import by_hand
+from test_drawings import by_hand
 
 from lieattn import data
 
