@@ -96,7 +96,9 @@ def _rows(x: data.Summary) -> Iterable[tuple[str, str, str]]:
     masked = f"{x.masked:,} more are masked" if x.masked else ""
     yield "poses", f"{x.poses:,}", masked
     sizes = f"{x.smallest:,} to {x.largest:,} poses, median {x.median:,}"
-    yield "sets", f"{x.sets:,}", f"of {x.largest:,} poses" if x.sets == 1 else f"of {sizes}"
+    if x.sets == 1:
+        sizes = f"{x.largest:,} pose{'s' * (x.largest > 1)}"
+    yield "sets", f"{x.sets:,}", f"of {sizes}"
     if x.mirrored:
         yield "mirrored", percent(x.mirrored), "of the poses: negative determinant"
     if not x.pairs:
