@@ -302,19 +302,23 @@ class InfillModel(Pretrained, nn.Module):
         return scales
 
     @torch.no_grad()
-    def calibrate(self, errors: Tensor, doubt: Tensor) -> None:
+    def calibrate(self, errors: Tensor, doubt: Tensor, different: int | None = None) -> None:
         """Find the factors of `fill` on validation data: split-conformal prediction.
 
         Args:
             errors: of answers, by block, in physical coordinates, `[n, K]`.
             doubt: the model's, `[n, K]`.
+            different: how many of the n are of different poses, where some were found repeatedly.
 
         A new answer of the same kind of data is within its bound with probability `level` or more.
+        Fewer than `level / (1 - level)` poses, 9 for 90%, say nothing of that: bounds are infinite.
         """
         ratios = (errors / (self.unit * doubt.exp())).sort(dim=0).values
+        count = len(ratios) if different is None else min(different, len(ratios))
         for i, level in enumerate(LEVELS):
             rank = min(ceil((len(ratios) + 1) * level), len(ratios)) - 1
-            self.factors[:, i] = ratios[rank]
+            enough = ceil((count + 1) * level) <= count
+            self.factors[:, i] = ratios[rank] if enough else torch.inf
 
 
 def require_visible(hidden: Tensor, mask: Tensor | None) -> None:

@@ -147,7 +147,10 @@ def test_mistakes_are_met_with_a_line(tmp_path: Path) -> None:
             ["backbones", "--group", "SO3"],
             r"backbones comes with the library, poses of SE\(3\); --group is for files",
         ),
-        ([good, "--save", str(tmp_path / "no" / "x.npz")], "cannot write .*: No such file .*"),
+        (
+            [good, "--save", str(tmp_path / "no" / "x.npz")],
+            "cannot write .*: there is no folder .*",
+        ),
     ):
         code, _, errors = command(*arguments)
         assert code == 2

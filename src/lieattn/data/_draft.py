@@ -165,14 +165,14 @@ def _masked(draft: Draft, source: Source, problems: dict[int, str]) -> list[str]
     for gap in (False, True):
         own = {i: text for i, text in problems.items() if (text == _NOT_FINITE) is gap}
         if own:
-            what = "are masked" if gap else NO_POSES
+            what = GAPS if gap else NO_POSES
             first = _error(draft, source, *min(own.items()))
             count = f"{len(own)} of {len(draft.matrices)} poses{_of(draft.name)}"
             notes.append(f"{count} {what}; the first: {first}")
     return notes
 
 
-NO_POSES = "are masked, being no poses"
+GAPS, NO_POSES = "are masked", "are masked, being no poses"
 
 
 def _without_rounding(

@@ -138,7 +138,7 @@ def _too_large(name: str, size: str, limit: int) -> DataError:
     return DataError(
         name,
         f"is {size}; the limit is {_bytes(limit)}. If you trust the file, raise it: "
-        "read(..., limit=bytes), or --limit MB.",
+        "read(..., limit=bytes), or lieattn data --limit MB.",
     )
 
 

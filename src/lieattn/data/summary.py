@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from sys import float_info
 
 import torch
 from torch import Generator, Tensor
@@ -168,7 +169,8 @@ class _Found:
     def spread(self) -> float | None:
         typical = [_rms(x) for x in self.distances]
         there = [x for x in typical if x is not None and x > 0]
-        return max(there) / min(there) if len(there) > 1 else None
+        # Of sizes as far apart as numbers can be: finite, for JSON.
+        return min(max(there) / min(there), float_info.max) if len(there) > 1 else None
 
 
 def _length(x: Tensor) -> Tensor:

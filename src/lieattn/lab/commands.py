@@ -9,9 +9,7 @@ import typer
 from rich.console import Console
 
 from ..data import DATASETS, formats
-from . import model_commands
-
-MAX_SEED = 2**63 - 1  # of torch's generators
+from . import MAX_SEED, model_commands
 
 app = typer.Typer(
     help="Lie-Algebra Attention: transformers whose tokens are group elements.",

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +46,13 @@ def require_folder(path: Path) -> None:
         raise RunError(f"cannot write {path}: there is no folder {path.absolute().parent}.")
     if path.is_dir():
         raise RunError(f"cannot write {path}: it is a folder. Name a file in it.")
+
+
+def require_other(path: Path, files: Iterable[str | Path]) -> None:
+    """A file that is read is not written over."""
+    for name in files:
+        if path.exists() and Path(name).exists() and path.samefile(name):
+            raise RunError(f"{path} is what is read: it would be lost. Choose another name.")
 
 
 def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:

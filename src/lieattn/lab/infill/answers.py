@@ -17,9 +17,9 @@ from torch import Tensor
 from ... import data
 from ...data.windows import has_translations
 from ...groups import SO3, Group
+from ...infill import LEVELS
 from ..storage import RunError, write_bytes
 from .filling import Filled
-from .hiding import longest_hidden
 from .sources import digest
 from .store import Trained
 
@@ -155,14 +155,18 @@ def remarks(trained: Trained, filled: list[Filled], level: float) -> list[str]:
     if not filled:
         return []
     where = f"positions in {unit_of_positions(trained.group)}, " * has_translations(trained.group)
-    text = [
-        f"±: bounds that hold for {100 * level:.0f}% of answers on data like those of validation, "
-        f"each block by itself; {where}rotations in degrees."
-    ]
+    factors = trained.model.factors[:, LEVELS.index(level)]
+    told = (
+        f"bounds that hold for {100 * level:.0f}% of answers on data like those of validation, "
+        "each block by itself"
+        if factors.isfinite().all()
+        else f"no bounds for {100 * level:.0f}% of answers: validation had too few poses"
+    )
+    text = [f"±: {told}; {where}rotations in degrees."]
     text += _about_errors(filled)
     text += _about_gaps(trained, max(x.longest for x in filled))
-    if digest([x.before for x in filled], trained.settings) == trained.digest:
-        text.append("These poses were trained on: errors elsewhere are larger.")
+    if any(digest([x.before], trained.settings) in trained.learned for x in filled):
+        text.append("Poses of these files were trained on: errors elsewhere are larger.")
     return text
 
 
@@ -192,12 +196,13 @@ def unit_of_positions(group: Group) -> str:
 
 def _about_gaps(trained: Trained, longest: int) -> list[str]:
     """What to know where gaps are longer than those of training."""
-    known = longest_hidden(trained.settings)
+    known = trained.longest
     if longest <= known:
         return []
     return [
         f"The longest gap is of {longest:,} poses, and training hid up to {known} in a row: longer "
-        "gaps are interpolated, and there is no bound. Train with a larger --window for them."
+        "gaps are interpolated, and there is no bound. Train with a larger --window, or on longer "
+        "trajectories, for them."
     ]
 
 
@@ -240,6 +245,8 @@ def write_poses(path: Path, sets: list[data.PoseSet]) -> None:
             data.save(path, sets)
         except OSError as error:
             raise RunError(f"cannot write {path}: {error.strerror}.") from None
+        except ValueError as error:
+            raise RunError(f"cannot write {path}: {error}") from None
         return
     if len(sets) > 1:
         raise RunError(ONE_TRAJECTORY)

@@ -38,15 +38,21 @@ def evaluate(
     _require_comparable(models)
     first = models[0]
     if files:
-        exam, note = _others(first, files)
+        exam, note, notes = _others(first, files)
     else:
         own = _own_parts(first)
-        exam, note = hidden_of_test(first.settings, own, first.choice), "test part"
+        exam, note, notes = (
+            hidden_of_test(first.settings, own, first.choice),
+            "test part",
+            own.notes,
+        )
     named = {_name(x, models): x.model for x in models}
-    result = {**examine(named, exam, first.choice.scale), "data": note}
+    result = {**examine(named, exam, first.choice.scale), "data": note, "notes": list(notes)}
     if as_json:
         console.print(Text(json.dumps(result, indent=1)), soft_wrap=True)
     else:
+        for line in notes:
+            console.print(Text(line), style="dim", soft_wrap=True)
         print_errors(result, console)
     if out is not None:
         write_bytes(out, json_bytes(result))
@@ -70,25 +76,25 @@ def _own_parts(trained: Trained) -> Parts:
     return found
 
 
-def _others(trained: Trained, files: list[str]) -> tuple[Any, str]:
-    """Every window of other files; not of those that were trained on."""
+def _others(trained: Trained, files: list[str]) -> tuple[Any, str, tuple[str, ...]]:
+    """Every window of other files, what they are, and notes; not of those that were trained on."""
     settings = trained.settings
-    sets, _ = read_sets(files, settings.format, settings.group, "mask")
+    sets, notes = read_sets(files, settings.format, settings.group, "mask")
     if sets[0].group is not trained.group:
         raise RunError(
             f"{trained.path} is a model of {trained.group}, the files hold poses of "
             f"{sets[0].group}."
         )
-    if digest(sets, settings) == trained.digest:
+    if any(digest([x], settings) in trained.learned for x in sets):
         raise RunError(
-            "these files were trained on; without --on the test part of them is evaluated."
+            "poses of these files were trained on; without --on the test part is evaluated."
         )
     cut = windows(sets, settings.window, settings.window)
     if not cut:
         raise RunError("the files have no window of three poses or more.")
     stacked = stack(cut, trained.choice.scale, trained.choice.kinds)
     exam = examination(stacked, settings.hide, settings.gaps, settings.seed, "test")
-    return exam, ", ".join(files)
+    return exam, ", ".join(files), notes
 
 
 def _require_comparable(models: list[Trained]) -> None:

@@ -128,9 +128,10 @@ def summary(group: Group, errors: Tensor, mirrored: Tensor, scale: float) -> dic
 
 
 def coverage(errors: Tensor, bounds: Tensor) -> dict[str, list[float]]:
-    """Share of answers within their bounds, by level, a number a block."""
+    """Share of answers within their bounds, by level, a number a block; none without bounds."""
     held = (errors[..., None] <= bounds).double().mean(0)
-    return {str(level): held[:, i].tolist() for i, level in enumerate(LEVELS)}
+    there = bounds.isfinite().all(0).all(0)
+    return {str(level): held[:, i].tolist() if there[i] else [] for i, level in enumerate(LEVELS)}
 
 
 def examine(

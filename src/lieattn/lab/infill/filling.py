@@ -11,7 +11,6 @@ from ... import data
 from ...data.windows import has_translations, piece
 from ...interpolation import interpolate
 from .errors import block_errors, in_units
-from .hiding import longest_hidden
 from .store import Trained
 from .tensors import stack
 
@@ -53,7 +52,8 @@ class Filled:
 def fill_set(trained: Trained, x: data.PoseSet, hidden: Tensor, level: float) -> Filled:
     """Find the poses `hidden [N]` of a set from the others.
 
-    In gaps longer than those of training they are interpolated, and have no bound.
+    In gaps longer than those of training, or too far from a second pose, they are interpolated
+    and have no bound.
 
     Raises:
         Unfillable: fewer than two poses to see.
@@ -66,10 +66,13 @@ def fill_set(trained: Trained, x: data.PoseSet, hidden: Tensor, level: float) ->
         )
     targets = hidden.nonzero()[:, 0]
     gaps = gap_lengths(visible, targets)
-    start, stop = spans(visible, targets, trained.settings.window)
+    window = trained.settings.window
+    start, stop = spans(visible, targets, window)
     found = interpolate(x.group, x.poses, visible)[hidden]
     within = torch.full((len(targets), len(x.group.blocks)), torch.inf)
-    short = (gaps <= longest_hidden(trained.settings)).nonzero()[:, 0]
+    # A gap at an end takes two poses beyond it, which may be far apart: no window is that long.
+    near = (gaps <= trained.longest) & (stop - start <= 2 * max(window, 2))
+    short = near.nonzero()[:, 0]
     order = short[(stop - start)[short].argsort(stable=True)]  # windows of about one length
     for rows in order.split(CHUNK) if len(order) else ():
         places = torch.stack([targets[rows], start[rows], stop[rows]], -1).tolist()

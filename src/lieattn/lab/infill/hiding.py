@@ -35,17 +35,17 @@ def hide_some(mask: Tensor, share: float, gaps: str, generator: Generator) -> Te
     return torch.where(coin[:, None], one_by_one, in_a_row)
 
 
-def longest_hidden(settings: TrainSettings) -> int:
-    """Poses in a row that a model was trained to find.
+def longest_hidden(settings: TrainSettings, size: int) -> int:
+    """Poses in a row that are hidden, at most, of sets of a size.
 
-    >>> longest_hidden(TrainSettings(window=32, hide=0.15, gaps="mixed"))
+    >>> longest_hidden(TrainSettings(hide=0.15, gaps="mixed"), 32)
     5
-    >>> longest_hidden(TrainSettings(window=32, gaps="any"))
+    >>> longest_hidden(TrainSettings(gaps="any"), 32)
     16
     """
     if settings.gaps == "any":
-        return settings.window // 2
-    count = max(round(settings.window * settings.hide), 1)
+        return max(size // 2, 1)
+    count = max(round(size * settings.hide), 1)
     return min(count, BY_CHANCE) if settings.gaps == "tokens" else count
 
 

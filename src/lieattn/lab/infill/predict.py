@@ -13,10 +13,10 @@ from rich.text import Text
 from torch import Tensor
 
 from ... import data
-from ...data._draft import NO_POSES
+from ...data._draft import GAPS
 from ...groups import SE3
-from ..inspection.findings import is_builtin
-from ..storage import RunError, require_folder
+from ..inspection.findings import built_in, is_builtin
+from ..storage import RunError, require_folder, require_other
 from ..training import generator
 from .answers import ONE_TRAJECTORY, print_filled, to_dict, write_poses
 from .filling import Filled, Unfillable, fill_set
@@ -55,8 +55,9 @@ def predict(
         require_drawable(plot)
     if save is not None and save.suffix not in (".npz", ".tum"):
         raise RunError(f"--save writes .npz or .tum, got {save.name!r}.")
-    if save is not None:
-        require_folder(save)
+    for path in filter(None, (plot, save)):
+        require_folder(path)
+        require_other(path, asked.files)
     trained = load_trained(asked.checkpoint)
     one = trained.group is SE3 and len(asked.files) == 1
     if save is not None and save.suffix == ".tum" and not one:
@@ -101,7 +102,7 @@ class _Done:
         filled: sets in which something was missing.
         after: all sets, those too that have no gaps to fill.
         problems: what could not be filled, a sentence each.
-        notes: rows that were taken for gaps though there is something in them.
+        notes: of the readers, but for gaps.
     """
 
     filled: list[Filled] = field(default_factory=list)
@@ -138,7 +139,7 @@ def _fill_file(asked: PredictRequest, trained: Trained, name: str, done: _Done) 
 def _read(asked: PredictRequest, trained: Trained, name: str, done: _Done) -> list[data.PoseSet]:
     """The sets of a file; those without any pose are problems."""
     if is_builtin(name):
-        return data.dataset(name).test  # the rest was trained on
+        return built_in(name, asked.format, asked.group).test  # the rest was trained on
     group = asked.group or trained.settings.group
     try:
         found = data.read(name, asked.format or None, group=group or None, bad="mask")
@@ -146,7 +147,8 @@ def _read(asked: PredictRequest, trained: Trained, name: str, done: _Done) -> li
         raise
     except ValueError as error:
         raise RunError(str(error)) from None
-    done.notes += [f"{name}: {note}" for note in found.notes if NO_POSES in note]
+    gaps = f" {GAPS}; "  # are what it is about
+    done.notes += [f"{name}: {note}" for note in found.notes if gaps not in note]
     done.problems += [f"{name}: set {x!r} has no pose to fill gaps from." for x in found.left_out]
     return list(found)
 

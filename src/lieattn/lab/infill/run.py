@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -49,15 +50,17 @@ def train(
     folder = TrainFolder(out)
     with _lock(out, world):
         if world.writes:
-            folder.claim(settings, found.digest, world.size, again)
+            folder.require_claimable(settings, found.digest, world.size, again)
         trainer = make_trainer(settings, found, choice, world)
-        if world.writes:
+        board = _board_of(out) if tensorboard and world.writes else nullcontext()
+        if world.writes:  # last: it may empty the folder
+            folder.claim(settings, found.digest, world.size, again)
             _announce(settings, found, choice, trainer.model, console)
         _restore(trainer, folder, console)
         if trainer.finished and world.writes:
             console.print(f"Finished before: {out}. --again trains anew.", soft_wrap=True)
-        with _board(out, tensorboard and world.writes) as board:
-            _loop(trainer, folder, choice, found, console, board)
+        with board as writer:
+            _loop(trainer, folder, choice, found, console, writer)
         if world.writes:
             result = examine_best(trainer.settings, found, choice, folder)
             print_errors(result, console)
@@ -120,11 +123,11 @@ def _loop(
                 "seconds": round(time.monotonic() - started, 2),
             }
             losses = []
-            if writes and not all(x.isfinite().all() for x in trainer.model.state_dict().values()):
+            if writes and not all(x.isfinite().all() for x in trainer.model.parameters()):
                 raise RunError(_diverged(folder, step))
             if writes:
                 folder.append_log(line)
-                folder.save(trainer, choice, found.digest, best=line["best"])
+                folder.save(trainer, choice, found, best=line["best"])
                 display.validated(step, line)
                 if board is not None:
                     board.add_scalar("loss/train", line["train_loss"], step)
@@ -162,11 +165,8 @@ def _lock(out: Path, world: World) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def _board(out: Path, wanted: bool) -> Iterator[Any]:
-    if not wanted:
-        yield None
-        return
+def _board_of(out: Path) -> Any:
+    """What writes curves for TensorBoard, once it is entered."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -174,11 +174,13 @@ def _board(out: Path, wanted: bool) -> Iterator[Any]:
             "--tensorboard needs tensorboard: pip install tensorboard. Without it log.jsonl holds "
             "the same numbers."
         ) from None
-    writer = SummaryWriter(str(out / "tensorboard"))
-    try:
-        yield writer
-    finally:
-        writer.close()
+
+    @contextmanager
+    def board() -> Iterator[Any]:
+        with SummaryWriter(str(out / "tensorboard")) as writer:
+            yield writer
+
+    return board()
 
 
 def _announce(
@@ -211,9 +213,9 @@ def _announce(
 
 
 def _say_next(out: Path, settings: TrainSettings, console: Console) -> None:
-    example = settings.files[0]
+    folder, example = shlex.quote(str(out)), shlex.quote(settings.files[0])
     for text in (
         f"\nmodel      {out}",
-        f"next       lieattn predict {out} {example} --hide 10%",
+        f"next       lieattn predict {folder} {example} --hide 10%",
     ):
         console.print(text, highlight=False, markup=False, soft_wrap=True)

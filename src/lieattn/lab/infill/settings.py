@@ -5,12 +5,12 @@ from __future__ import annotations
 import difflib
 import tomllib
 from dataclasses import asdict, dataclass, fields, replace
-from math import inf
 from pathlib import Path
 from typing import Any
 
 from ...data import DATASETS, formats
 from ...groups.base import CHARTS
+from .. import MAX_SEED
 from ..storage import RunError
 
 MODELS = {
@@ -98,21 +98,24 @@ class TrainSettings:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise RunError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+        for name, most in _MOST.items():
+            if getattr(self, name) > most:
+                raise RunError(f"{name} must be at most {most:,}.")
         if self.analogies and not self.copies:
             raise RunError("analogies are voted on beside copies: add --copies (copies = true).")
         if not 0 < self.hide < 1:
             raise RunError(f"hide is a share between 0 and 1, got {self.hide}.")
         if not 0 <= self.dropout < 1:
             raise RunError(f"dropout is a share from 0 to below 1, got {self.dropout}.")
-        if not (0 < self.rate < inf and 0 < self.clip < inf):
-            given = f"{self.rate} and {self.clip}"
-            raise RunError(f"rate and clip must be finite numbers above 0, got {given}.")
+        if not (self.rate > 0 and self.clip > 0):
+            raise RunError(f"rate and clip must be above 0, got {self.rate} and {self.clip}.")
         if self.dim < 1 or self.heads < 1 or self.dim % self.heads:
             raise RunError(f"dim must be a multiple of heads, got {self.dim} and {self.heads}.")
         if isinstance(self.scale, str) and self.scale != AUTO:
             raise RunError(f"scale is a number or {AUTO!r}, got {self.scale!r}.")
-        if not isinstance(self.scale, str) and not 0 < self.scale < inf:
-            raise RunError(f"scale must be a finite number above 0, got {self.scale}.")
+        if not isinstance(self.scale, str) and not 1 / _LARGEST <= self.scale <= _LARGEST:
+            told = f"{1 / _LARGEST:g} to {_LARGEST:g}"
+            raise RunError(f"scale must be a number from {told}, got {self.scale}.")
         if isinstance(self.normalise, str) and self.normalise != AUTO:
             raise RunError(f"normalise is true, false or {AUTO!r}, got {self.normalise!r}.")
 
@@ -138,7 +141,17 @@ _LEAST = {
     "steps": 1,
     "batch": 1,
     "every": 1,
+    "seed": 0,
 }
+_MOST = {
+    **dict.fromkeys(("window", "stride", "gap", "batch", "kinds", "bends"), 10**6),
+    **dict.fromkeys(("dim", "heads", "layers"), 10**5),
+    **dict.fromkeys(("steps", "every"), 10**9),
+    "seed": MAX_SEED,
+    "rate": 1e6,
+    "clip": 1e12,
+}
+_LARGEST = 1e12  # of a scale: in float32 the squares of what is left are numbers still
 
 
 def from_dict(values: dict[str, Any], where: str = "the config") -> TrainSettings:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +30,7 @@ class Parts:
     how: str
     notes: tuple[str, ...]
     digest: str  # of all poses, in their order
+    learned: tuple[str, ...]  # digests of the sets of which training or validation has a part
 
     @property
     def counts(self) -> str:
@@ -71,7 +73,8 @@ def read_sets(
 def parts(settings: TrainSettings) -> Parts:
     """Read, split without leaks, and cut into windows."""
     sets, notes = read_sets(settings.files, settings.format, settings.group, settings.bad)
-    split, how = _split(settings, sets)
+    split, learned, how = _split(settings, sets)
+    notes += overlaps(split)
     step = settings.step_of_windows(sum(len(x) for x in split[0]))
     cut = [
         windows(part, settings.window, step if k == 0 else settings.window)
@@ -87,7 +90,8 @@ def parts(settings: TrainSettings) -> Parts:
                 "its array `sources` says which is from where."
             )
     train, valid, test = cut
-    return Parts(sets[0].group, train, valid, test, how, notes, digest(sets, settings))
+    seen = tuple(digest([x], settings) for x in learned)
+    return Parts(sets[0].group, train, valid, test, how, notes, digest(sets, settings), seen)
 
 
 def windows(sets: Sequence[data.PoseSet], size: int, stride: int) -> list[data.PoseSet]:
@@ -96,15 +100,44 @@ def windows(sets: Sequence[data.PoseSet], size: int, stride: int) -> list[data.P
     return [x for x in cut if int(x.mask.sum()) >= FEWEST]
 
 
+def overlaps(parts: Sequence[Sequence[data.PoseSet]]) -> tuple[str, ...]:
+    """A note for each part of which a share is in the training part too.
+
+    Files may be copies of each other, or windows of one trajectory. Three poses in a row count,
+    unless they are all one: what stands still is the same in all files.
+    """
+    train = {row for x in parts[0] for row in _rows_of_three(x)}
+    notes = []
+    for name, part in zip(PARTS[1:], parts[1:], strict=True):
+        rows = [row for x in part for row in _rows_of_three(x)]
+        shared = sum(row in train for row in rows)
+        if shared > len(rows) / 20:
+            notes.append(
+                f"{100 * shared / len(rows):.0f}% of the {name} part is in the training part too: "
+                "files are copies of each other, or overlap. Errors are larger elsewhere than in "
+                "this part. Give every trajectory once, and whole."
+            )
+    return tuple(notes)
+
+
+def _rows_of_three(x: data.PoseSet) -> Iterator[bytes]:
+    rows = [pose.numpy().tobytes() for pose in x.poses]
+    for three in zip(rows, rows[1:], rows[2:], strict=False):
+        if len(set(three)) > 1:
+            yield b"".join(three)
+
+
 def _split(
     settings: TrainSettings, sets: list[data.PoseSet]
-) -> tuple[tuple[list[data.PoseSet], ...], str]:
+) -> tuple[tuple[list[data.PoseSet], ...], list[data.PoseSet], str]:
+    """Sets of the parts, those that were learned from, and how they were split."""
     if len(settings.files) == 1 and is_builtin(settings.files[0]):
         own = data.dataset(settings.files[0])
-        return (own.train, own.valid, own.test), "as the data set is"
-    sources = len({x.source for x in sets})
+        return (own.train, own.valid, own.test), [*own.train, *own.valid], "as the data set is"
+    sources = len({os.path.realpath(x.source) for x in sets})  # a file may have several names
     if sources >= 3:
-        return data.split(sets, seed=settings.seed), f"by file, {sources} of them"
+        found = data.split(sets, seed=settings.seed)
+        return found, [*found[0], *found[1]], f"by file, {sources} of them"
     cut: tuple[list[data.PoseSet], ...] = ([], [], [])
     gaps = []
     for x in sets:
@@ -115,7 +148,7 @@ def _split(
         gaps.append(gap)
         for part, piece in zip(cut, data.split_in_order(x, gap=gap), strict=True):
             part.append(piece)
-    return cut, f"in order, {max(gaps, default=0)} poses apart"
+    return cut, sets, f"in order, {max(gaps, default=0)} poses apart"
 
 
 def digest(sets: Sequence[data.PoseSet], settings: TrainSettings) -> str:

@@ -25,12 +25,13 @@ from ...config import LieTransformerConfig
 from ...groups import Group, get_group
 from ...infill import InfillModel
 from ..checksummed import Damaged, pack, unpack
-from ..storage import RunError, json_bytes, read_json, read_note, write_bytes, writing
+from ..storage import RunError, json_bytes, read_note, write_bytes, writing
 from .advice import Choice
 from .settings import TrainSettings, from_dict
+from .sources import Parts
 from .trainer import Progress, Trainer, make_model
 
-FORMAT = 2
+FORMAT = 3
 SETTINGS, LOG, RESULT = "settings.json", "log.jsonl", "result.json"
 LAST, PREVIOUS, BEST = "last.safetensors", "last.previous.safetensors", "best.safetensors"
 _WRITTEN = (RESULT, LAST, PREVIOUS, BEST, LOG)  # beside the settings
@@ -45,6 +46,8 @@ class Trained:
     settings: TrainSettings
     choice: Choice
     digest: str  # of the data that it was trained on
+    learned: frozenset[str]  # digests of the sets that were trained or validated on
+    longest: int  # poses in a row that it learned to find
     step: int
     path: Path
 
@@ -61,29 +64,34 @@ class TrainFolder:
 
     # ---- settings ----------------------------------------------------------------------------
 
-    def claim(self, settings: TrainSettings, digest: str, processes: int, again: bool) -> None:
-        """Make sure that what is there, if anything, is the same run.
+    def require_claimable(
+        self, settings: TrainSettings, digest: str, processes: int, again: bool
+    ) -> None:
+        """Make sure that what is there, if anything, is the same run, or may be replaced.
 
         Raises:
-            RunError: it holds another run, with what differs.
+            RunError: it holds another run, with what differs, or something else.
         """
-        mine = {
-            "format": FORMAT,
-            "settings": settings.to_dict(),
-            "data": digest,
-            "processes": processes,
-            "threads": torch.get_num_threads(),
-        }
+        if not (self.path / SETTINGS).exists():
+            self._require_free()
+            return
+        theirs = read_note(self.path / SETTINGS)
+        _require_ours(self.path, theirs)
+        if not again:
+            _require_same(self.path, theirs, _claim_of(settings, digest, processes))
+
+    def claim(self, settings: TrainSettings, digest: str, processes: int, again: bool) -> None:
+        """Take the folder for a run, if it is not its own already.
+
+        Raises:
+            RunError: as `require_claimable`.
+        """
+        self.require_claimable(settings, digest, processes, again)
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        if (self.path / SETTINGS).exists():
-            theirs = read_json(self.path / SETTINGS)
-            _require_ours(self.path, theirs)
-            if not again:
-                _require_same(self.path, theirs, mine)
-                return
-        else:
-            self._require_free()
+        if (self.path / SETTINGS).exists() and not again:
+            return
+        mine = _claim_of(settings, digest, processes)
         with writing(self.path):
             # The result first: what an interruption leaves does not pass for finished. The settings
             # stay until they are replaced: without them files are somebody else's.
@@ -108,7 +116,7 @@ class TrainFolder:
 
     # ---- checkpoints -------------------------------------------------------------------------
 
-    def save(self, trainer: Trainer, choice: Choice, digest: str, *, best: bool) -> None:
+    def save(self, trainer: Trainer, choice: Choice, found: Parts, *, best: bool) -> None:
         """The last checkpoint, and the best if this is it."""
         about = {
             "kind": KIND,
@@ -120,7 +128,9 @@ class TrainFolder:
             "choice": {
                 k: list(v) if isinstance(v, tuple) else v for k, v in asdict(choice).items()
             },
-            "data": digest,
+            "data": found.digest,
+            "learned": list(found.learned),
+            "longest": trainer.longest,
             "progress": asdict(trainer.progress),
         }
         tensors = trainer.tensors()
@@ -166,6 +176,17 @@ class TrainFolder:
         return read_note(self.path / RESULT)
 
 
+def _claim_of(settings: TrainSettings, digest: str, processes: int) -> dict[str, Any]:
+    """What `settings.json` holds."""
+    return {
+        "format": FORMAT,
+        "settings": settings.to_dict(),
+        "data": digest,
+        "processes": processes,
+        "threads": torch.get_num_threads(),
+    }
+
+
 def _line(text: str) -> dict[str, Any] | None:
     try:
         line = json.loads(text)
@@ -185,7 +206,10 @@ def _read_state(path: Path) -> tuple[dict[str, Tensor], Progress] | str:
 
 def _require_ours(path: Path, theirs: Any) -> None:
     if not isinstance(theirs, dict) or not isinstance(theirs.get("settings"), dict):
-        raise RunError(f"{path / SETTINGS} is not of lieattn train. Choose another --out.")
+        raise RunError(
+            f"{path / SETTINGS} is damaged, or not of lieattn train. Choose another --out, or move "
+            "it away."
+        )
 
 
 def _require_same(path: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
@@ -249,7 +273,8 @@ def _build(file: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> Tra
         model.load_state_dict(own)
         model.transformer.check_inputs = False  # poses are checked when they are read, in float64
         step = int(about["progress"]["step"])
-        return Trained(model.eval(), settings, choice, about["data"], step, file)
+        learned, longest = frozenset(about["learned"]), int(about["longest"])
+        return Trained(model.eval(), settings, choice, about["data"], learned, longest, step, file)
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise RunError(f"{file} does not fit together: {error}. Train again.") from None
 

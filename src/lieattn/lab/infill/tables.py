@@ -55,7 +55,11 @@ def _legend(result: dict[str, Any]) -> str:
     lines += [_verdict(result["rows"], name) for name in result["coverage"]]
     for name, levels in result["coverage"].items():
         shares = " and ".join(f"{100 * x:.0f}%" for x in levels["0.9"])
-        lines.append(f"Within the 90% bounds of {name}: {shares} of the answers, block by block.")
+        lines.append(
+            f"Within the 90% bounds of {name}: {shares} of the answers, block by block."
+            if shares
+            else f"{name} has no 90% bounds: the validation part has too few poses."
+        )
     return "\n".join(lines)
 
 

@@ -18,6 +18,7 @@ from ...infill_losses import DOUBTS, infill_losses
 from ...interpolation import interpolate
 from ..training import generator
 from .errors import block_errors
+from .hiding import longest_hidden
 from .settings import TrainSettings
 from .tensors import Stack, Stream, examination
 from .world import World
@@ -110,6 +111,15 @@ class Trainer:
         return torch.cat(errors).mean().item()
 
     @property
+    def longest(self) -> int:
+        """Poses in a row that are hidden, at most, in training and in validation alike.
+
+        Sets that are shorter than a window are taken whole, and less of them is hidden.
+        """
+        parts = (self.stream.windows.mask, self.checks[0][0].mask)
+        return longest_hidden(self.settings, min(int(x.sum(-1).max()) for x in parts))
+
+    @property
     def finished(self) -> bool:
         return self.progress.step >= self.settings.steps
 
@@ -146,6 +156,12 @@ class Trainer:
         total = self.world.total(losses.error.detach().sum() / count).item()
         return total / self.train_baseline
 
+    @property
+    def _different(self) -> int:
+        """Validation poses that are hidden at least once: windows that are few are drawn again."""
+        hidden = [hidden for _, hidden in self.checks]
+        return int(torch.stack(hidden).any(0).sum())
+
     @torch.no_grad()
     def _check(self) -> tuple[float, Tensor, Tensor]:
         """Of the hidden validation tokens: mean loss, errors by block, doubts."""
@@ -168,7 +184,7 @@ class Trainer:
         """
         loss, error, doubt = self._check()
         loss /= self.baseline
-        self.model.calibrate(error, doubt)
+        self.model.calibrate(error, doubt, self._different)
         better = loss < self.progress.best_loss
         if better:
             self.progress.best_loss, self.progress.best_step = loss, self.progress.step

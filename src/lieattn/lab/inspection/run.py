@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from ... import data
-from ..storage import RunError
+from ..storage import RunError, require_folder, require_other
 from .findings import Findings, Request, find
 from .terminal import print_findings
 
@@ -31,6 +31,11 @@ def run(
         from .picture import draw, require_drawable
 
         require_drawable(plot)
+    if save is not None and save.suffix != ".npz":
+        raise RunError(f"--save writes .npz, got {save.name!r}.")
+    for path in filter(None, (plot, save)):
+        require_folder(path)
+        require_other(path, asked.files)
     found = find(asked)
     if as_json:
         console.print(Text(json.dumps(found.to_dict(), indent=2)), soft_wrap=True)
@@ -58,3 +63,5 @@ def _save(found: Findings, path: Path) -> None:
         data.save(path, [x for file in found.files for x in file])
     except OSError as error:
         raise RunError(f"cannot write {path}: {error.strerror}.") from None
+    except ValueError as error:
+        raise RunError(f"cannot write {path}: {error}") from None
