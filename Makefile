@@ -17,7 +17,7 @@ reproduce: verify
 reproduce-full: setup
 	$(BIN)/lieattn reproduce --full --group all --protocol all
 
-# Models and simple rivals on real poses of the six groups: about two hours on two cores.
+# Models and simple rivals on real poses of the six groups: about an hour on two cores.
 realdata: peers
 	$(BIN)/lieattn realdata
 

@@ -114,7 +114,7 @@ def backbones(folder: Path) -> tuple[list[PoseSet], list[str]]:
         found = next(x for x in sets if x.name == chain)
         entry = re.sub(r"^pdb|-opm|_dssp", "", name)
         chains.append(_rounded(replace(found, name=f"{entry} {chain}"), 14, 10))
-    return _by_file(chains)
+    return _by_file(chains, 0.15)
 
 
 def emoji(folder: Path) -> tuple[list[PoseSet], list[str]]:
@@ -124,7 +124,7 @@ def emoji(folder: Path) -> tuple[list[PoseSet], list[str]]:
         if not PEOPLE.search(name):
             svg = f'<svg xmlns:xlink="http://www.w3.org/1999/xlink">{icon["body"]}</svg>'
             drawings += sets_of(f"{name}.svg", svg.encode(), "svg")
-    return _by_file(_sample(drawings, 8, 40, 300))
+    return _by_file(_sample(drawings, 8, 64, 1200), 0.1)
 
 
 def bricks(folder: Path) -> tuple[list[PoseSet], list[str]]:
@@ -140,7 +140,7 @@ def bricks(folder: Path) -> tuple[list[PoseSet], list[str]]:
             by = author[1] if author else "unknown"
             parts += [replace(x, source=f"{source}: {by}") for x in found]
     first = {x.source.split(":")[0]: x for x in reversed(parts)}
-    return _by_file(_sample(first.values(), 8, 48, 300))
+    return _by_file(_sample(first.values(), 8, 48, 1200), 0.1)
 
 
 def _sample(sets: Iterable[PoseSet], least: int, most: int, count: int) -> list[PoseSet]:
@@ -156,11 +156,15 @@ def _sample(sets: Iterable[PoseSet], least: int, most: int, count: int) -> list[
     return [fitting[i] for i in sorted(order.tolist())]
 
 
-def _by_file(sets: list[PoseSet]) -> tuple[list[PoseSet], list[str]]:
-    """Sets and the part of each; those of one file, and those that are alike, are in one part."""
+def _by_file(sets: list[PoseSet], held_out: float) -> tuple[list[PoseSet], list[str]]:
+    """Sets and the part of each; those of one file, and those that are alike, are in one part.
+
+    Args:
+        held_out: share of the poses of the validation part, and of the test part.
+    """
     families = _families(sets)
     named = [replace(x, name=str(i), source=families[i]) for i, x in enumerate(sets)]
-    parts = data.split(named, (0.7, 0.15, 0.15))
+    parts = data.split(named, (1 - 2 * held_out, held_out, held_out))
     found = [
         (sets[int(x.name)], name)
         for name, part in zip(("train", "valid", "test"), parts, strict=True)

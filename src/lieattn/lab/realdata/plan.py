@@ -56,10 +56,10 @@ RECIPES = {
     "SO3": Recipe(32, 600, {"G": 74, "C": 205, "A": 33, "A told": 36}),
     "SE3": Recipe(32, 600, {"G": 84, "C": 203, "A": 36, "A told": 39, "IPA": 90}),
     "Aff2": Recipe(
-        16, 600, {"G": 140, "G polar": 140, "C": 180, "A": 100, "A told": 120}, LAYERS, ANALOGIES
+        16, 600, {"G": 85, "G polar": 90, "C": 110, "A": 50, "A told": 75}, LAYERS, ANALOGIES
     ),
     "Aff3": Recipe(
-        16, 200, {"G": 800, "G polar": 750, "C": 950, "A": 450, "A told": 500}, PARTS, ANALOGIES
+        16, 500, {"G": 260, "G polar": 330, "C": 380, "A": 170, "A told": 240}, PARTS, ANALOGIES
     ),
 }
 VALIDATIONS = 10

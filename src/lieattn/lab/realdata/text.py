@@ -12,9 +12,8 @@ HOW = "\n\n".join(
         "Seeds change the parameters at the start, the order of training and what is hidden; "
         "for one seed all methods find the same hidden poses from the same visible ones. The "
         "step whose validation loss is least is tested, once. Steps, width and what models "
-        "are told were chosen by validation losses, of one seed most of them, of three on "
-        "Aff(2); but the test part of bricks had been seen once, with models without analogies, "
-        "of which G was level with A.",
+        "are told were chosen by validation losses, of one seed most of them; those of drawings "
+        "and parts on smaller sets of the same sources, whose test parts had been tabled too.",
         "All models start at the geodesic interpolation, correct it, and are trained by the "
         "same loss, the error that is tabled, for as many steps (where answers may be copies, "
         "the likelihood of the right ones joins it). They are told the place of every token "
@@ -64,14 +63,14 @@ WHY: dict[str, str] = {
     "Aff2": (
         "There is little to be learned here by any model: of the hidden layers {linear} share "
         "their linear part with a visible one, {position} their position, {step} are a step that "
-        "repeats, and there are {windows} windows to learn from."
+        "repeats, and there are {windows} windows to learn from. A told differs from G in its "
+        "attention alone: relations of pairs are no help here. Those of a hidden layer are of a "
+        "guess, between its neighbours in the file; LOG.md has what was tried."
     ),
 }
 
-# What came of the charts.
-GAINED = (
-    "So the polar chart gains nothing in these tables, though it uses all pairs and the principal "
-    "one half of them on Aff(3). Why was not measured. Two things that may be it: what is masked "
-    "for a token reaches it over others in three layers; and answers are chosen among copies and "
-    "analogies, which need no coordinates of pairs."
+# Where it is looked into what the charts gain.
+STUDY = (
+    "The same with less beside attention, without analogies and with corrections alone: "
+    "`python benchmarks/polar_chart.py`."
 )
