@@ -35,6 +35,17 @@ def test_npz_knows_the_group_or_guesses_it(group: la.Group, tmp_path: Path) -> N
     assert len(data.read(tmp_path / "x.npy")) == 2
 
 
+def test_turns_about_z_may_be_of_two_groups(tmp_path: Path) -> None:
+    path, g = tmp_path / "x.npz", la.SO3.identity(4, dtype=torch.float64)
+    np.savez(path, poses=g.numpy())
+    (note,) = data.read(path).notes
+    assert "group='SO3' (--group SO3)" in note
+    assert data.read(path, group="SO3").group is la.SO3
+    g[0, 0, 2] = 1.0  # a translation: of SE(2) alone
+    np.savez(path, poses=g.numpy())
+    assert data.read(path).notes == ()
+
+
 def test_npz_takes_a_mask_names_and_columns_first(tmp_path: Path) -> None:
     g = la.SE3.random(2, 3, dtype=torch.float64)
     g[1, 1] = torch.nan
@@ -112,7 +123,7 @@ def test_pickled_objects_are_never_loaded(tmp_path: Path) -> None:
 def test_objects_beside_the_poses_are_passed_over(tmp_path: Path) -> None:
     objects = np.array([Bomb(tmp_path / "boom")], dtype=object)
     np.savez(tmp_path / "a.npz", poses=np.eye(3)[None], settings=objects)
-    assert data.read(tmp_path / "a.npz").notes == ("left out arrays of other names: settings.",)
+    assert data.read(tmp_path / "a.npz").notes[0] == "left out arrays of other names: settings."
     assert not (tmp_path / "boom").exists()
 
 

@@ -177,6 +177,25 @@ def test_files_that_are_read_are_not_written_over(run: Path, tmp_path: Path) -> 
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_nanoseconds_are_saved_as_seconds(run: Path, tmp_path: Path) -> None:
+    rows = write_tum(tmp_path / "x.tum", 40, 2.0).read_text().splitlines()
+    lines = ["#timestamp, p_x, p_y, p_z, q_w, q_x, q_y, q_z"]
+    for i, row in enumerate(rows):
+        x = row.split()
+        lines.append(", ".join([str(1403636580838555648 + 10**8 * i), *x[1:4], x[7], *x[4:7]]))
+    (tmp_path / "x.csv").write_text("\n".join(lines) + "\n")
+    out = tmp_path / "whole.tum"
+    code, _, errors = command("predict", run, tmp_path / "x.csv", "--hide", "5", "--save", out)
+    assert (code, errors) == (0, "")
+    assert data.read(out)[0].names[:2] == ("1403636580.838555648", "1403636580.938555648")
+
+
+def test_what_is_saved_can_be_read_names_and_all(tmp_path: Path) -> None:
+    walk = data.from_tensor(la.SE2, la.SE2.identity(700), names=["x" * 200] * 700)
+    with pytest.raises(ValueError, match="more than the 256 MB that read takes"):
+        data.save(tmp_path / "x.npz", [walk] * 700)
+
+
 def test_a_run_is_not_emptied_for_one_that_cannot_begin(run: Path, tmp_path: Path) -> None:
     folder, walk = tmp_path / "run", run.parent / "walk.tum"
     assert command("train", walk, *TINY, "--out", folder)[0] == 0

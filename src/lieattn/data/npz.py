@@ -82,13 +82,17 @@ def save(path: str | os.PathLike[str], sets: Iterable[PoseSet]) -> None:
 
 def _require_readable(sets: list[PoseSet]) -> None:
     """Refuse sets that would fill a file with more padding than `read` takes."""
-    longest = max((len(x) for x in sets), default=0)
-    size = len(sets) * longest * (8 * sets[0].group.matrix_size ** 2 + 1) if sets else 0
+    if not sets:
+        return
+    longest = max(len(x) for x in sets)
+    letters = max((len(name) for x in sets for name in x.names), default=0)
+    numbers = 8 * sets[0].group.matrix_size ** 2
+    size = len(sets) * longest * (numbers + 1 + 4 * letters)  # a letter is 4 bytes, names of a size
     if size > LIMIT:
         raise ValueError(
             f"{len(sets)} sets padded to {longest:,} poses are {size / 1e6:,.0f} MB, more than the "
             f"{LIMIT / 1e6:,.0f} MB that read takes. Save long and short sets in different files, "
-            "or cut them with data.windows."
+            "cut them with data.windows, or give shorter names."
         )
 
 
@@ -111,7 +115,7 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
     names = _texts(source, "names", found.get("names"), poses.shape[:-2])
     titles = _texts(source, "set_names", found.get("set_names"), poses.shape[: int(several)])
     sources = _texts(source, "sources", found.get("sources"), poses.shape[: int(several)])
-    group = _group(source, found.get("group"), g[mask])
+    group = _group(source, found.get("group"), g[mask], notes)
     ends = _ends(there, names) if several else [size]
     if names is None:
         names = [str(i) for i in range(size)] * count
@@ -186,7 +190,7 @@ def _product(shape: tuple[int, ...]) -> int:
     return result
 
 
-def _group(source: Source, entry: Any, g: Tensor) -> Group:
+def _group(source: Source, entry: Any, g: Tensor, notes: list[str]) -> Group:
     """The group that the file names, or the smallest one that holds the matrices."""
     m = g.shape[-1]
     if entry is not None:
@@ -206,6 +210,11 @@ def _group(source: Source, entry: Any, g: Tensor) -> Group:
         near = group.project(finite)
         close = ((near - finite).abs().amax((-2, -1)) <= ROUNDING) | group.contains(finite)
         if len(finite) and close.all():
+            if group is SE2 and SO3.contains(finite).all():
+                notes.append(
+                    "turns about z are taken as poses of SE(2); group='SO3' (--group SO3), or an "
+                    "array `group` in the file, says that they are rotations."
+                )
             return group
     return _GUESSES[m][-1]
 

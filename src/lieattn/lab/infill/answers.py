@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from decimal import Decimal, InvalidOperation
 from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any
@@ -238,8 +239,12 @@ def to_dict(trained: Trained, filled: list[Filled], level: float) -> dict[str, A
     }
 
 
-def write_poses(path: Path, sets: list[data.PoseSet]) -> None:
-    """All poses, known and found, as .npz or as a TUM trajectory."""
+def write_poses(path: Path, sets: list[data.PoseSet], *, nanoseconds: bool = False) -> None:
+    """All poses, known and found, as .npz or as a TUM trajectory.
+
+    Args:
+        nanoseconds: whether names are such, as those of EuRoC are; TUM has seconds.
+    """
     if path.suffix == ".npz":
         try:
             data.save(path, sets)
@@ -253,15 +258,24 @@ def write_poses(path: Path, sets: list[data.PoseSet]) -> None:
     text = io.StringIO()
     rows = tum_rows(sets[0].poses).tolist()
     for name, row in zip(sets[0].names, rows, strict=True):
-        _require_time(name)
-        text.write(f"{name} " + " ".join(f"{value:.15g}" for value in row) + "\n")
+        text.write(
+            f"{_time(name, nanoseconds)} " + " ".join(f"{value:.15g}" for value in row) + "\n"
+        )
     write_bytes(path, text.getvalue().encode())
 
 
-def _require_time(name: str) -> None:
+def _time(name: str, nanoseconds: bool) -> str:
+    """A time stamp in seconds, to the last digit.
+
+    >>> _time("1403636580838555648", True), _time("1305031098.6659", False)
+    ('1403636580.838555648', '1305031098.6659')
+    """
     try:
-        float(name)
-    except ValueError:
+        time = Decimal(name)
+    except InvalidOperation:
+        time = Decimal("nan")
+    if not time.is_finite():
         raise RunError(
             f"--save x.tum writes time stamps, and {name!r} is none; .npz takes any names."
-        ) from None
+        )
+    return f"{time.scaleb(-9):f}" if nanoseconds else name

@@ -86,7 +86,7 @@ def predict(
         draw(trained, filled, plot)
         written.append(plot)
     if save is not None and filled:
-        write_poses(save, done.after)
+        write_poses(save, done.after, nanoseconds=done.nanoseconds)
         written.append(save)
     if not as_json:
         for path in written:
@@ -103,12 +103,14 @@ class _Done:
         after: all sets, those too that have no gaps to fill.
         problems: what could not be filled, a sentence each.
         notes: of the readers, but for gaps.
+        nanoseconds: whether poses are named by such, not by seconds.
     """
 
     filled: list[Filled] = field(default_factory=list)
     after: list[data.PoseSet] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    nanoseconds: bool = False
 
 
 def _fill_file(asked: PredictRequest, trained: Trained, name: str, done: _Done) -> None:
@@ -147,6 +149,7 @@ def _read(asked: PredictRequest, trained: Trained, name: str, done: _Done) -> li
         raise
     except ValueError as error:
         raise RunError(str(error)) from None
+    done.nanoseconds = found.format == "euroc"
     gaps = f" {GAPS}; "  # are what it is about
     done.notes += [f"{name}: {note}" for note in found.notes if gaps not in note]
     done.problems += [f"{name}: set {x!r} has no pose to fill gaps from." for x in found.left_out]
