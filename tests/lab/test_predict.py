@@ -21,16 +21,6 @@ from lieattn.lab.infill.predict import parse_places
 from lieattn.lab.infill.store import BEST, LAST, load_trained
 from lieattn.lab.storage import RunError
 
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of a short training on a walk."""
-    folder = tmp_path_factory.mktemp("trained")
-    walk = write_tum(folder / "walk.tum")
-    assert command("train", walk, *TINY, "--out", folder / "run")[0] == 0
-    return folder / "run"
-
-
 # ---- answers -------------------------------------------------------------------------------------
 
 

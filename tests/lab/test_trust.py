@@ -21,15 +21,6 @@ from lieattn.lab.infill.store import BEST, load_trained
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of a short training on a walk."""
-    folder = tmp_path_factory.mktemp("trained")
-    walk = write_tum(folder / "walk.tum")
-    assert command("train", walk, *TINY, "--out", folder / "run")[0] == 0
-    return folder / "run"
-
-
-@pytest.fixture(scope="module")
 def short(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same on so few poses that validation is a window of four."""
     folder = tmp_path_factory.mktemp("short")
