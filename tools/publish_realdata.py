@@ -25,7 +25,8 @@ MARKS = ("<!-- realdata -->", "<!-- end of realdata -->")
 NOTE = (
     f"The numbers are in [{RESULTS}]({RESULTS}); `python tools/publish_realdata.py runs/realdata` "
     "makes this page. The data: [data.md](../data.md); training on poses of your own: "
-    "[training.md](../training.md)."
+    "[training.md](../training.md); what charts gain with less beside attention: "
+    "[charts.md](charts.md)."
 )
 REPORT = "The report: [docs/real-data](docs/real-data/README.md)."
 
