@@ -62,7 +62,7 @@ def main() -> None:
             compare(model, poses, target)
         else:
             print(f"Up to {COMPARED:,} tokens the same is done by one process, and compared.")
-    dist.destroy_process_group()
+    distributed.leave()
 
 
 def compare(model: la.LieTransformer, poses: Tensor, target: Tensor) -> None:

@@ -14,6 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import lieattn as la
 from lieattn import LieTransformerConfig
+from lieattn.distributed import leave
 
 
 def build(group: la.Group) -> la.CompletionModel:
@@ -48,7 +49,8 @@ def work(rank: int, name: str, folder: str) -> None:
     own = torch.tensor([[0, 3], [1, 2]])[rank]
     model = DistributedDataParallel(build(group))
     torch.save(gradients(model, group, poses[own], mask[own]), Path(folder) / f"{rank}.pt")
-    dist.destroy_process_group()
+    del model
+    leave()
 
 
 def main() -> None:

@@ -164,7 +164,7 @@ def main() -> None:
         "model, one token": compare_model(tokens=1, exclude_self=False),
     }
     rank, processes = dist.get_rank(), weakref.ref(dist.group.WORLD)
-    dist.destroy_process_group()
+    distributed.leave()
     assert processes() is None, "the process group outlives its end"
     if rank == 0:
         print(json.dumps(found))

@@ -150,7 +150,9 @@ def test_two_processes_get_the_gradients_of_one(group: Group, tmp_path: Path) ->
     script = Path(__file__).with_name("ddp_worker.py")
     command = [sys.executable, str(script), group.name, str(tmp_path)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    run = subprocess.run(
+        command, capture_output=True, text=True, env=environment, check=False, timeout=600
+    )
     assert run.returncode == 0, run.stderr[-3000:]
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(2))
     single = torch.load(tmp_path / "single.pt", weights_only=True)

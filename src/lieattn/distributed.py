@@ -7,6 +7,7 @@ processes with torchrun and `torch.distributed.init_process_group`; examples/lon
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, cast
@@ -31,7 +32,19 @@ from .ops.dispatch import run
 from .ops.request import Logits
 from .relations import DeferredRelations, require_sets
 
+SETTLED = 0.5  # seconds, in which threads that have work to let go of do so
 Processes = Any  # a torch.distributed.ProcessGroup; None for all
+
+
+def leave() -> None:
+    """End the default process group, once its threads have nothing left to do.
+
+    gloo's threads need the interpreter to let go of their last work, and torch (2.13) waits for
+    them with the interpreter held: ended at once, a process now and then waits forever. Models
+    wrapped by DistributedDataParallel hold on to the group: drop them first.
+    """
+    time.sleep(SETTLED)
+    dist.destroy_process_group()
 
 
 def shard(x: Tensor, dim: int, processes: Processes = None) -> Tensor:

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from ... import distributed  # noqa: F401  (before a process group: why is said there)
+from ...distributed import leave
 
 MOST_THREADS = 4  # batches are small: more would wait for each other
 
@@ -68,7 +68,7 @@ def world() -> Iterator[World]:
     try:
         yield World(dist.get_rank(), size)
     finally:
-        dist.destroy_process_group()
+        leave()
 
 
 def set_threads(asked: int | None, world: World) -> None:
