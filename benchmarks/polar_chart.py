@@ -49,9 +49,7 @@ much smaller the error of G polar is than that of G. The three models differ in 
 to each other, in nothing else: **A told** sees no relations of pairs at all. **No analogies**:
 answers are corrections or copies. **Corrections alone**: no copies either.
 
-In test errors the charts differ by about as much as seeds do. By validation losses the polar one is
-ahead in every row but one, where they are level. Copies and analogies, which need no coordinates of
-pairs, do most.
+By validation losses the polar chart is ahead in {ahead} of {rows} rows.
 
 Made by `{command}`.
 """
@@ -83,6 +81,16 @@ def table(found: dict[str, dict[str, Any]]) -> Table:
     return Table(["", *MODELS, "gain", *(f"{name}, validation" for name in MODELS)], rows)
 
 
+def ahead(found: dict[str, dict[str, Any]]) -> list[bool]:
+    """In which rows the validation loss of the polar chart is the smaller one."""
+    losses = [
+        [mean(x.valid for x in rows_of(results, group)[name]) for name in ("G polar", "G")]
+        for group in GROUPS
+        for results in found.values()
+    ]
+    return [polar < principal for polar, principal in losses]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
@@ -108,7 +116,8 @@ def main() -> None:
     text = markdown.table(table(found))
     print(text)
     if args.write:
-        page = PAGE.format(table=text, seeds=SEEDS, command=COMMAND)
+        won = ahead(found)
+        page = PAGE.format(table=text, seeds=SEEDS, command=COMMAND, ahead=sum(won), rows=len(won))
         (DOCS / "charts.md").write_text(page, encoding="utf-8")
 
 

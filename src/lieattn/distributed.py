@@ -37,11 +37,11 @@ Processes = Any  # a torch.distributed.ProcessGroup; None for all
 
 
 def leave() -> None:
-    """End the default process group, once its threads have nothing left to do.
+    """End the default process group, after its threads had time to let go of their work.
 
     gloo's threads need the interpreter to let go of their last work, and torch (2.13) waits for
-    them with the interpreter held: ended at once, a process now and then waits forever. Models
-    wrapped by DistributedDataParallel hold on to the group: drop them first.
+    them with the interpreter held: ended at once, a process may wait forever. Models wrapped
+    by DistributedDataParallel hold on to the group: drop them first.
     """
     time.sleep(SETTLED)
     dist.destroy_process_group()

@@ -199,6 +199,30 @@ def test_a_run_is_not_emptied_for_one_that_cannot_begin(run: Path, tmp_path: Pat
     assert (folder / BEST).read_bytes() == best
 
 
+# ---- what is printed can be used -------------------------------------------------------------
+
+
+def test_the_next_command_is_quoted(tmp_path: Path) -> None:
+    walk = write_tum(tmp_path / "a walk.tum", 60)
+    _, text, _ = command("train", walk, *TINY, "--out", tmp_path / "a run")
+    assert f"lieattn predict '{tmp_path / 'a run'}' '{walk}' --hide 10%" in text
+
+
+def test_sizes_as_far_apart_as_numbers_can_be_are_json(tmp_path: Path) -> None:
+    names = [tmp_path / "small.tum", tmp_path / "large.tum"]
+    for path, size in zip(names, ("1e-300", "1e299"), strict=True):
+        path.write_text("".join(f"{i} {i}{size[1:]} 0 0 0 0 0 1\n" for i in range(1, 4)))
+    code, text, _ = command("data", *names, "--json")
+    assert code == 0
+    assert not {"Infinity", "NaN"} & set(text.replace(",", " ").split())
+
+
+def test_data_sets_that_come_along_take_no_group(run: Path) -> None:
+    code, _, errors = command("predict", run, "victoria_park", "--group", "SE3")
+    assert code == 2
+    assert "victoria_park comes with the library" in errors
+
+
 # ---- numbers out of range --------------------------------------------------------------------
 
 

@@ -13,7 +13,8 @@ HOW = "\n\n".join(
         "for one seed all methods find the same hidden poses from the same visible ones. The "
         "step whose validation loss is least is tested, once. Steps, width and what models "
         "are told were chosen by validation losses, of one seed most of them; those of drawings "
-        "and parts on smaller sets of the same sources, whose test parts had been tabled too.",
+        "and parts on smaller sets of the same sources, whose validation and test parts share a "
+        "few sets with the test parts here (LOG.md has how many).",
         "All models start at the geodesic interpolation, correct it, and are trained by the "
         "same loss, the error that is tabled, for as many steps (where answers may be copies, "
         "the likelihood of the right ones joins it). They are told the place of every token "
