@@ -19,15 +19,15 @@ from typing import Any
 
 from rich.console import Console
 
+from lieattn._core.errors import RunError
 from lieattn.groups import get_group
-from lieattn.lab.infill.tables import spread
 from lieattn.lab.realdata.affine import gains
 from lieattn.lab.realdata.plan import Run, plan
 from lieattn.lab.realdata.results import rows_of
 from lieattn.lab.realdata.run import RESULTS, realdata
 from lieattn.lab.report import markdown
 from lieattn.lab.report.document import Table
-from lieattn.lab.storage import RunError
+from lieattn.workflows.tables import spread
 
 DOCS = Path(__file__).parents[1] / "docs" / "real-data"
 GROUPS, MODELS, SEEDS = ("Aff2", "Aff3"), ("A told", "G", "G polar"), 3

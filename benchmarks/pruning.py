@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from lieattn import SE3, lie_attention
-from lieattn.ops._native_call import Call
+from lieattn.ops.native.call import Call
 
 OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "pruning.md"
 HEADS, WIDTH, WEIGHTS = 4, 16, (10.0, 1.0)  # lambda / tau of translations and rotations

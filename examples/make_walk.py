@@ -61,7 +61,7 @@ def walk(n: int, seed: int) -> Tensor:
 
 def write(path: Path, g: Tensor, gaps: tuple[tuple[int, int], ...] = ()) -> None:
     """A TUM trajectory: time, position, quaternion; rows of nan where the pose is missing."""
-    from lieattn.lab.infill.answers import tum_rows
+    from lieattn.workflows.answers import tum_rows
 
     lines = []
     for i, row in enumerate(tum_rows(g).tolist()):

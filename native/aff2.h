@@ -6,6 +6,7 @@
 #pragma once
 
 #include "dual.h"
+#include "halves.h"
 #include "rigid2.h"
 
 namespace lieattn {
@@ -13,6 +14,8 @@ namespace lieattn {
 // Roots until |log| is at most 4.4 / 2^3, so that |tanh(log / 2)|^2 <= 0.08.
 constexpr int FEW_ROOTS = 3, MANY_ROOTS = 5;
 constexpr int SERIES = 5;  // atanh(z) / z up to z^10
+// Pairs closer to the cut than this angle are off the chart, see `Group.resolution`.
+constexpr double RESOLVED = 1e-5;
 
 // The roots of m I + N, and what the logarithm and V^-1 are made of.
 template <class T, int ROOTS>
@@ -71,7 +74,8 @@ struct Aff2 {
     // sign of det on the first (queries: reciprocals), the powers of FEW_ROOTS and MANY_ROOTS high
     // and low (4); queries have A^-1 (4) as well.
     static constexpr int POWERS = 8, LOW = POWERS + MANY_ROOTS, INVERSE = LOW + 4;
-    static constexpr int KEY = INVERSE, QUERY = INVERSE + 4;
+    static constexpr int EXACT = INVERSE + 4;  // A^-1 as doubles
+    static constexpr int KEY = INVERSE, QUERY = EXACT + 8;
     using Query = const float*;
     static constexpr int QUERY_GRAD = 6, KEY_GRAD = 6;
 
@@ -79,14 +83,20 @@ struct Aff2 {
         float tangent;    // squared, of the angle to the cut
         bool wide, some;  // whether eigenvalues with a negative real part may count, or any at all
         explicit Limits(double margin)
-            : tangent((float)(std::tan(margin) * std::tan(margin))),
+            : tangent((float)std::pow(std::tan(std::max(margin, RESOLVED)), 2)),
               wide(margin <= PI / 2),
               some(margin < PI) {}
     };
 
-    static bool pack(const float* g, float* out, int64_t stride, bool query) {
+    static bool fits(const Extent& x) {
+        return x.fits_affine();
+    }
+
+    static bool pack(const float* g, float* out, int64_t stride, bool query, Extent& extent) {
         const double a = g[0], b = g[1], c = g[3], d = g[4], det = a * d - b * c;
         if (!(std::fabs(det) > 1e-30) || !(std::fabs(det) < 1e30)) return false;
+        const double size = std::sqrt(a * a + b * b + c * c + d * d);
+        extent.add(size, size / std::fabs(det), std::max(std::fabs(g[2]), std::fabs(g[5])));
         out[0] = g[0], out[stride] = g[1], out[2 * stride] = g[3], out[3 * stride] = g[4];
         out[4 * stride] = g[2], out[5 * stride] = g[5];
         const Split half(0.5 * std::log(std::fabs(det)));
@@ -105,15 +115,19 @@ struct Aff2 {
         if (query) {
             out[INVERSE] = (float)(d / det), out[INVERSE + 1] = (float)(-b / det);
             out[INVERSE + 2] = (float)(-c / det), out[INVERSE + 3] = (float)(a / det);
+            const double exact[4] = {d / det, -b / det, -c / det, a / det};
+            memcpy(out + EXACT, exact, sizeof exact);
         }
         return true;
     }
 
-    static bool pack_key(const float* g, float* out, int64_t stride) {
-        return pack(g, out, stride, false);
+    static bool pack_key(const float* g, float* out, int64_t stride, Extent& extent) {
+        return pack(g, out, stride, false, extent);
     }
 
-    static bool pack_query(const float* g, float* out) { return pack(g, out, 1, true); }
+    static bool pack_query(const float* g, float* out, Extent& extent) {
+        return pack(g, out, 1, true, extent);
+    }
 
     struct Early {
         vf a00, a01, a10, a11, t0, t1, h, b, c, m, det, f, u0, u1;
@@ -151,25 +165,29 @@ struct Aff2 {
     template <bool GRAD>
     LIEATTN_INLINE void first(const float* q, const float* k, int64_t n, const Limits& limits,
                               Early& s) {
-        const float* inv = q + INVERSE;
-        vf k0 = load(k), k1 = load(k + n), k2 = load(k + 2 * n), k3 = load(k + 3 * n);
-        vf a00 = two(inv[0], k0, inv[1], k2), a01 = two(inv[0], k1, inv[1], k3);
-        vf a10 = two(inv[2], k0, inv[3], k2), a11 = two(inv[2], k1, inv[3], k3);
-        if (GRAD) s.a00 = a00, s.a01 = a01, s.a10 = a10, s.a11 = a11;
-        k0 -= q[0], k1 -= q[1], k2 -= q[2], k3 -= q[3];
-        vf e00 = two(inv[0], k0, inv[1], k2), e01 = two(inv[0], k1, inv[1], k3);
-        vf e10 = two(inv[2], k0, inv[3], k2), e11 = two(inv[2], k1, inv[3], k3);
-        vf dx = load(k + 4 * n) - q[4], dy = load(k + 5 * n) - q[5];
-        s.t0 = two(inv[0], dx, inv[1], dy), s.t1 = two(inv[2], dx, inv[3], dy);
+        // The relative pose in double precision: its entries cancel where frames are far from
+        // square, and next to the cut.
+        double inv[4];
+        memcpy(inv, q + EXACT, sizeof inv);
+        hd h[2], b[2], c[2], m[2], square[2], t0[2], t1[2];
+        for (int i = 0; i < 2; i++) {
+            const float* key = k + i * (LANES / 2);
+            const hd k0 = load_half(key), k1 = load_half(key + n);
+            const hd k2 = load_half(key + 2 * n), k3 = load_half(key + 3 * n);
+            const hd a00 = two(inv[0], k0, inv[1], k2), a11 = two(inv[2], k1, inv[3], k3);
+            b[i] = two(inv[0], k1, inv[1], k3), c[i] = two(inv[2], k0, inv[3], k2);
+            h[i] = 0.5 * (a00 - a11), m[i] = 0.5 * (a00 + a11);
+            square[i] = fma(h[i], h[i], b[i] * c[i]);
+            const hd dx = load_half(key + 4 * n) - q[4], dy = load_half(key + 5 * n) - q[5];
+            t0[i] = two(inv[0], dx, inv[1], dy), t1[i] = two(inv[2], dx, inv[3], dy);
+        }
+        s.h = join(h[0], h[1]), s.b = join(b[0], b[1]), s.c = join(c[0], c[1]);
+        s.m = join(m[0], m[1]), s.q = join(square[0], square[1]);
+        s.t0 = join(t0[0], t0[1]), s.t1 = join(t1[0], t1[1]);
+        if (GRAD) s.a00 = s.m + s.h, s.a01 = s.b, s.a10 = s.c, s.a11 = s.m - s.h;
         for (int i = 0; i < FEW_ROOTS; i++) s.d[i] = load(k + (POWERS + i) * n) * q[POWERS + i];
         s.half = (load(k + 6 * n) - q[6]) + (load(k + 7 * n) - q[7]);
         s.excess = excess<0>(q, k, n);
-        s.m = 0.5f * (a00 + a11);
-        // N from A - I near the identity, where A has lost its digits, and from A elsewhere.
-        vi near = abs(s.m - 1.0f) < 0.3f;
-        s.h = 0.5f * select(near, e00 - e11, a00 - a11);
-        s.b = select(near, e01, a01), s.c = select(near, e10, a10);
-        s.q = sum_of_products(s.h, s.h, s.b, s.c);
         vf bound = limits.tangent * s.m * s.m;
         vi positive = s.m > 0.0f, complex = s.q < 0.0f;
         vi far = limits.wide ? positive | (-s.q > bound) : positive & (-s.q < bound);
@@ -183,7 +201,7 @@ struct Aff2 {
         }
         // Off the chart: any numbers that stay finite, with finite derivatives.
         s.d[0] = abs(s.d[0]);
-        if (GRAD) s.m = select(s.valid, s.m, s.d[0]), s.q = select(s.valid, s.q, vf{});
+        s.m = select(s.valid, s.m, s.d[0]), s.q = select(s.valid, s.q, vf{});
         // (trace of the root)^2 = 2 (m + sqrt det), which cancels next to the cut.
         vf root = select(s.m < 0.0f, -2.0f * (s.q * inverse(s.d[0] - s.m)), 2.0f * (s.m + s.d[0]));
         s.root = select(s.valid, root, splat(4.0f));

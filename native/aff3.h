@@ -62,41 +62,50 @@ struct Aff3 {
     static constexpr bool ALWAYS_CHECKED = true, MOVES_ = true;
     static constexpr int STAGED = 4, STAGES = 5;
     static constexpr int MOST_HALVINGS = 6;
-    // A (9), t (3), log|det| high and low (2), the sign of det (1); queries have A^-1 (9) as well.
-    static constexpr int KEY = 15, QUERY = 24;
+    // A (9), t (3), log|det| high and low (2), the sign of det (1); queries have A^-1 (9) as well,
+    // also as doubles (18).
+    static constexpr int KEY = 15, EXACT = 24, QUERY = EXACT + 18;
     using Query = const float*;
     static constexpr int QUERY_GRAD = 13, KEY_GRAD = 13;
 
     typedef Aff2::Limits Limits;
 
-    static bool pack(const float* g, float* out, int64_t stride, bool query) {
-        double a[9], adj[9];
+    static bool fits(const Extent& x) {
+        return x.fits_affine();
+    }
+
+    static bool pack(const float* g, float* out, int64_t stride, bool query, Extent& extent) {
+        double a[9], adj[9], sum = 0, sum_of_inverse = 0;
         for (int i = 0; i < 9; i++) a[i] = g[i / 3 * 4 + i % 3];
         const double det = adjugate(a, adj), size = std::fabs(det);
         if (!(size > 1e-30) || !(size < 1e30)) return false;
-        // The cube of a relative matrix must fit single precision.
-        for (int i = 0; i < 9; i++)
-            if (std::fabs(a[i]) > 3e5 || std::fabs(adj[i]) > 3e5 * size) return false;
+        for (int i = 0; i < 9; i++) sum += a[i] * a[i], sum_of_inverse += adj[i] * adj[i];
+        const float far = std::max({std::fabs(g[3]), std::fabs(g[7]), std::fabs(g[11])});
+        extent.add(std::sqrt(sum), std::sqrt(sum_of_inverse) / size, far);
         for (int i = 0; i < 9; i++) out[i * stride] = (float)a[i];
         for (int i = 0; i < 3; i++) out[(9 + i) * stride] = g[4 * i + 3];
         const Split log(std::log(size));
         out[12 * stride] = log.high, out[13 * stride] = log.low;
         out[14 * stride] = det < 0 ? -1 : 1;
-        if (query)
-            for (int i = 0; i < 9; i++) out[15 + i] = (float)(adj[i] / det);
+        if (query) {
+            for (int i = 0; i < 9; i++) adj[i] /= det, out[15 + i] = (float)adj[i];
+            memcpy(out + EXACT, adj, sizeof adj);
+        }
         return true;
     }
 
-    static bool pack_key(const float* g, float* out, int64_t stride) {
-        return pack(g, out, stride, false);
+    static bool pack_key(const float* g, float* out, int64_t stride, Extent& extent) {
+        return pack(g, out, stride, false, extent);
     }
 
-    static bool pack_query(const float* g, float* out) { return pack(g, out, 1, true); }
+    static bool pack_query(const float* g, float* out, Extent& extent) {
+        return pack(g, out, 1, true, extent);
+    }
 
     // Of many vectors at a time: small, so that they stay in the cache.
     struct Early {
-        float a[9][LANES];  // the matrix less `unit` times I
-        vf unit, t[3], log_det, x, by_slope;
+        double a[9][LANES];
+        vf t[3], log_det, x, by_slope;
         Limits limits{0};
         vi valid;
         Root root[2];           // of the two halves of the lanes
@@ -128,19 +137,18 @@ struct Aff3 {
     template <bool GRAD>
     LIEATTN_INLINE void first(const float* q, const float* k, int64_t n, const Limits& limits,
                               Early& s) {
+        // In double precision, as in Aff2.
+        double exact[9];
+        memcpy(exact, q + EXACT, sizeof exact);
+        for (int at = 0; at < LANES; at += LANES / 2)
+            for (int c = 0; c < 3; c++) {
+                const hd b0 = load_half(k + c * n + at), b1 = load_half(k + (3 + c) * n + at);
+                const hd b2 = load_half(k + (6 + c) * n + at);
+                for (int r = 0; r < 3; r++)
+                    store(s.a[3 * r + c] + at, three(exact[3 * r], b0, exact[3 * r + 1], b1,
+                                                     exact[3 * r + 2], b2));
+            }
         const float* inv = q + 15;
-        vf trace = inv[0] * load(k);
-        for (int i = 1; i < 9; i++) trace = fma(inv[3 * (i % 3) + i / 3], load(k + i * n), trace);
-        // A - I keeps the digits of a small difference, A those of all others.
-        s.unit = select(abs(trace - 3.0f) < 1.0f, splat(1.0f), vf{});
-        for (int c = 0; c < 3; c++) {
-            vf b0 = fma(-q[c], s.unit, load(k + c * n));
-            vf b1 = fma(-q[3 + c], s.unit, load(k + (3 + c) * n));
-            vf b2 = fma(-q[6 + c], s.unit, load(k + (6 + c) * n));
-            for (int r = 0; r < 3; r++)
-                store(s.a[3 * r + c],
-                      three(inv[3 * r], b0, inv[3 * r + 1], b1, inv[3 * r + 2], b2));
-        }
         vf x = load(k + 9 * n) - q[9], y = load(k + 10 * n) - q[10], z = load(k + 11 * n) - q[11];
         for (int r = 0; r < 3; r++) {
             s.t[r] = three(inv[3 * r], x, inv[3 * r + 1], y, inv[3 * r + 2], z);
@@ -181,8 +189,8 @@ struct Aff3 {
 
     LIEATTN_INLINE void invariants(const Early& s, int which, Root& root) {
         hd a[9];
-        for (int i = 0; i < 9; i++) a[i] = load_half(s.a[i] + which * (LANES / 2));
-        root.of(a, half(s.unit, which));
+        for (int i = 0; i < 9; i++) a[i] = load(s.a[i] + which * (LANES / 2));
+        root.of(a);
     }
 
     LIEATTN_INLINE void split(const Early& s, int which, Root& root) {
@@ -325,7 +333,7 @@ struct Aff3 {
                                vf* gq, float* gk, int64_t stride) {
         const float* inv = q + 15;
         vf a[9];
-        for (int i = 0; i < 9; i++) a[i] = load(s.a[i]) + (i % 4 == 0 ? s.unit : vf{});
+        for (int i = 0; i < 9; i++) a[i] = join(load(s.a[i]), load(s.a[i] + LANES / 2));
         for (int r = 0; r < 3; r++) {
             for (int c = 0; c < 3; c++) {
                 gq[3 * r + c] += g[3 * r] * a[3 * c] + g[3 * r + 1] * a[3 * c + 1] +

@@ -17,7 +17,7 @@ int pruned_forward(LieattnProblem& p, float* out, float* coords, float* normalis
     const Sorted<G> sorted(p, PRUNED_TILE, pruned_rows(p));
     const LieattnProblem& s = sorted.problem;
     Packed<G> packed(s);
-    if (!packed.ok()) return UNFIT;
+    const bool some_unfit = packed.report(p.unfit);
     const Boxes<G> boxes(s, packed, pruned_rows(p));
     const int64_t rows = p.batch * p.heads * p.queries;
     Buffer o(rows * p.width), c(rows * G::D), n(rows * 3);
@@ -25,7 +25,7 @@ int pruned_forward(LieattnProblem& p, float* out, float* coords, float* normalis
     sorted.scatter(o, sorted.queries, p.heads, p.width, out);
     sorted.scatter(c, sorted.queries, p.heads, G::D, coords);
     sorted.scatter(n, sorted.queries, p.heads, 3, normaliser);
-    return DONE;
+    return some_unfit ? UNFIT : DONE;
 }
 
 template <class G>
@@ -34,9 +34,9 @@ int forward(LieattnProblem& p, float* out, float* coords, float* normaliser) try
     if constexpr (G::K == 2)
         if (may_prune<G>(p)) return pruned_forward<G>(p, out, coords, normaliser);
     Packed<G> packed(p);
-    if (!packed.ok()) return UNFIT;
+    const bool some_unfit = packed.report(p.unfit);
     Forward<G>(p, packed, out, coords, normaliser).run(threads_for(p));
-    return DONE;
+    return some_unfit ? UNFIT : DONE;
 } catch (const std::bad_alloc&) {
     return NO_MEMORY;
 }
@@ -55,7 +55,7 @@ int pruned_backward(LieattnProblem& p, LieattnGradients& g) {
     const Sorted<G> sorted(p, PRUNED_TILE, pruned_rows(p));
     const LieattnProblem& s = sorted.problem;
     Packed<G> packed(s);
-    if (!packed.ok()) return UNFIT;
+    const bool some_unfit = packed.report(p.unfit);
     const Boxes<G> boxes(s, packed, pruned_rows(p));
     const std::vector<int64_t>&queries = sorted.queries, &keys = sorted.keys;
     const int64_t rows = p.batch * p.heads * p.queries, size = G::M * G::M;
@@ -80,7 +80,7 @@ int pruned_backward(LieattnProblem& p, LieattnGradients& g) {
     sorted.scatter(values_grad, keys, p.heads, p.width, g.values_grad);
     if (g.q_grad) sorted.scatter(q_grad, queries, 1, size, g.q_grad);
     if (g.k_grad) sorted.scatter(k_grad, keys, 1, size, g.k_grad);
-    return DONE;
+    return some_unfit ? UNFIT : DONE;
 }
 
 template <class G>
@@ -88,9 +88,9 @@ int backward(LieattnProblem& p, LieattnGradients& g) try {
     if constexpr (G::K == 2)
         if (may_prune<G>(p)) return pruned_backward<G>(p, g);
     Packed<G> packed(p);
-    if (!packed.ok()) return UNFIT;
+    const bool some_unfit = packed.report(p.unfit);
     run_backward<G>(p, packed, g);
-    return DONE;
+    return some_unfit ? UNFIT : DONE;
 } catch (const std::bad_alloc&) {
     return NO_MEMORY;
 }

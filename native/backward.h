@@ -38,13 +38,14 @@ class Backward {
         for (auto& s : scratch) s.reset(new Scratch(*this));
         parallel(threads, threads, p_.team, [&](int64_t thread, int64_t) {
             for (int64_t item = thread; item < p_.batch * blocks; item += threads)
-                block(*scratch[thread], thread, item / blocks, item % blocks * tile_);
+                if (packed_.fit(item / blocks))
+                    block(*scratch[thread], thread, item / blocks, item % blocks * tile_);
         });
         finish_weights(scratch);
         for (auto& s : scratch) {
             if (!g_.q_grad) continue;
             for (int64_t c = 0; c < p_.batch * p_.queries; c++)
-                G::unpack_query(p_.q_poses + c * G::M * G::M, s->queries + c * G::QUERY_GRAD,
+                if (packed_.fit(c / p_.queries)) G::unpack_query(p_.q_poses + c * G::M * G::M, s->queries + c * G::QUERY_GRAD,
                                 g_.q_grad + c * G::M * G::M);
         }
     }

@@ -48,9 +48,11 @@ class Forward {
         std::vector<std::atomic<Way>> ways(p_.batch * blocks);
         for (auto& way : ways) way = UNKNOWN;
         parallel(p_.batch * blocks, threads, p_.team, [&](int64_t item, int64_t thread) {
+            if (!packed_.fit(item / blocks)) return;
             bool careful = careful_;
-            // As an earlier block ended, which was begun before: it depends on no thread's speed.
-            if (!careful && item >= BEFORE) {
+            // As an earlier block of the set ended, which was begun before: it depends on no
+            // thread's speed, and on no other set.
+            if (!careful && item % blocks >= BEFORE) {
                 Way way;
                 while ((way = ways[item - BEFORE].load()) == UNKNOWN) std::this_thread::yield();
                 careful = way == CAREFUL;

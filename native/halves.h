@@ -51,6 +51,31 @@ LIEATTN_INLINE bool any(hl mask) {
 #endif
 }
 
+// a b + c, fused where the machine can, and a b + c d.
+LIEATTN_INLINE hd fma(hd a, hd b, hd c) {
+#if defined(__AVX512F__)
+    return (hd)_mm512_fmadd_pd((__m512d)a, (__m512d)b, (__m512d)c);
+#elif defined(__FMA__)
+    return (hd)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+#else
+    return a * b + c;
+#endif
+}
+
+LIEATTN_INLINE hd two(double a, hd b, double c, hd d) { return fma(a - hd{}, b, c * d); }
+
+LIEATTN_INLINE hd three(double a, hd b, double c, hd d, double e, hd f) {
+    return fma(a - hd{}, b, fma(c - hd{}, d, e * f));
+}
+
+LIEATTN_INLINE hd load(const double* p) {
+    hd x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+LIEATTN_INLINE void store(double* p, hd x) { memcpy(p, &x, sizeof x); }
+
 LIEATTN_INLINE hd load_half(const float* p) {
     hf x;
     memcpy(&x, p, sizeof x);

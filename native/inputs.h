@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "extent.h"
 #include "matrix.h"
 #include "parallel.h"
 #include "problem.h"
@@ -12,7 +13,7 @@
 namespace lieattn {
 
 constexpr float INFINITE = std::numeric_limits<float>::infinity();
-constexpr float FARTHEST = 1e18f;  // translations beyond it would overflow when squared
+constexpr float FARTHEST = 1e12f;  // of translations: squares and their sums stay finite
 
 constexpr int64_t WORTH_A_THREAD = 1 << 16;  // pairs times heads
 
@@ -32,15 +33,24 @@ class Packed {
           queries_(p.batch * p.queries * G::QUERY),
           keys_(p.batch * G::KEY * stride_),
           allowed_(p.batch * stride_),
-          all_allowed_(p.batch, true) {
+          all_allowed_(p.batch, true),
+          fit_(p.batch, true) {
         const int64_t chunk = 128, most = std::max(p.queries, stride_);
         const int64_t chunks = (most + chunk - 1) / chunk;
-        std::atomic<bool> fit{true};
+        std::vector<char> packed(p.batch * chunks);
+        std::vector<Extent> extents(p.batch * chunks);
         parallel(p.batch * chunks, threads_for(p), p.team, [&](int64_t item, int64_t) {
             const int64_t b = item / chunks, first = item % chunks * chunk, end = first + chunk;
-            if (!pack(b, first, end)) fit = false;
+            packed[item] = pack(b, first, end, extents[item]);
         });
-        ok_ = fit;
+        for (int64_t b = 0; b < p.batch; b++) {
+            Extent whole;
+            for (int64_t item = b * chunks; item < (b + 1) * chunks; item++) {
+                fit_[b] &= packed[item];
+                whole.join(extents[item]);
+            }
+            fit_[b] &= G::fits(whole);
+        }
         for (int64_t b = 0; b < p.batch; b++)
             for (int64_t j = 0; j < stride_; j++) {
                 const bool allowed = j < p.keys && key_allowed(b, j);
@@ -48,12 +58,21 @@ class Packed {
                 if (j < p.keys && !allowed) all_allowed_[b] = false;
             }
         for (int64_t i = 0; i < p.heads * G::K; i++) {
-            ok_ &= std::isfinite(p.weights[i]);
+            if (!std::isfinite(p.weights[i])) std::fill(fit_.begin(), fit_.end(), false);
             negative_weights_ |= p.weights[i] < 0;
         }
     }
 
-    bool ok() const { return ok_; }
+    // Whether the poses of a set are for the kernel.
+    bool fit(int64_t b) const { return fit_[b]; }
+
+    // Tell the caller which sets are not; whether there are any.
+    bool report(uint8_t* unfit) const {
+        bool some = false;
+        for (int64_t b = 0; b < p_.batch; b++) some |= unfit[b] = !fit_[b];
+        return some;
+    }
+
     int64_t stride() const { return stride_; }
     float* query(int64_t b, int64_t i) { return queries_ + (b * p_.queries + i) * G::QUERY; }
     const float* keys(int64_t b, int64_t j) { return keys_ + b * G::KEY * stride_ + j; }
@@ -65,24 +84,24 @@ class Packed {
     const float* weights(int64_t h) const { return p_.weights + h * G::K; }
 
    private:
-    bool pack(int64_t b, int64_t first, int64_t end) {
+    bool pack(int64_t b, int64_t first, int64_t end, Extent& extent) {
         const LieattnProblem& p = p_;
         bool fit = true;
         for (int64_t i = first; i < std::min(end, p.queries); i++)
-            fit &= pack(p.q_poses + (b * p.queries + i) * G::M * G::M, query(b, i), 1, true);
+            fit &= pack(p.q_poses + (b * p.queries + i) * G::M * G::M, query(b, i), 1, true, extent);
         for (int64_t j = first; j < std::min(end, stride_); j++) {
             // Lanes past the last key repeat it and are never attended to.
             const int64_t real = j < p.keys ? j : p.keys - 1;
             fit &= pack(p.k_poses + (b * p.keys + real) * G::M * G::M,
-                        keys_ + b * G::KEY * stride_ + j, stride_, false);
+                        keys_ + b * G::KEY * stride_ + j, stride_, false, extent);
         }
         return fit;
     }
 
-    static bool pack(const float* g, float* out, int64_t stride, bool query) {
+    static bool pack(const float* g, float* out, int64_t stride, bool query, Extent& extent) {
         for (int i = 0; i < G::M - 1; i++)
             if (G::MOVES_ && !(std::fabs(g[i * G::M + G::M - 1]) < FARTHEST)) return false;
-        return query ? G::pack_query(g, out) : G::pack_key(g, out, stride);
+        return query ? G::pack_query(g, out, extent) : G::pack_key(g, out, stride, extent);
     }
 
     bool key_allowed(int64_t b, int64_t j) const {
@@ -93,8 +112,8 @@ class Packed {
     const LieattnProblem& p_;
     int64_t stride_;
     Buffer queries_, keys_, allowed_;
-    std::vector<char> all_allowed_;
-    bool ok_ = true, negative_weights_ = false;
+    std::vector<char> all_allowed_, fit_;
+    bool negative_weights_ = false;
 };
 
 // Masks of pairs and biases, which change logits one by one.

@@ -90,11 +90,9 @@ struct Root {
     hd middle;
     hl valid;
 
-    // Of unit I + a.
-    LIEATTN_INLINED inline void of(const hd* a, hd unit) {
-        const hd third = ((a[0] + a[4]) + a[8]) * (1.0 / 3);
-        mean = unit + third;
-        for (int i = 0; i < 9; i++) b[i] = i % 4 == 0 ? a[i] - third : a[i];
+    LIEATTN_INLINED inline void of(const hd* a) {
+        mean = ((a[0] + a[4]) + a[8]) * (1.0 / 3);
+        for (int i = 0; i < 9; i++) b[i] = i % 4 == 0 ? a[i] - mean : a[i];
         const hd m0 = b[4] * b[8] - b[5] * b[7], m1 = b[5] * b[6] - b[3] * b[8];
         const hd m2 = b[3] * b[7] - b[4] * b[6];
         j2 = (b[2] * b[6] - b[0] * b[8]) + (b[1] * b[3] - b[0] * b[4]) - m0;

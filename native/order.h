@@ -7,6 +7,9 @@
 
 namespace lieattn {
 
+// A number that has an order: sets with others are not for the kernel, but are sorted all the same.
+inline float ordered(float x) { return std::fabs(x) < FARTHEST ? x : 0; }
+
 // Halved along its longest side again and again, a set falls into tiles whose boxes are small,
 // wherever its clusters and outliers are; a curve through a grid would put all of a set with one
 // outlier into one cell.
@@ -18,7 +21,7 @@ class Order {
     Order(const float* poses, int64_t n, const char* last, int64_t large, int64_t small)
         : points_(n) {
         for (int64_t i = 0; i < n; i++) {
-            for (int d = 0; d < N; d++) points_[i].at[d] = poses[(i * G::M + d) * G::M + N];
+            for (int d = 0; d < N; d++) points_[i].at[d] = ordered(poses[(i * G::M + d) * G::M + N]);
             points_[i].index = i;
         }
         Point* const end = points_.data() + n;

@@ -23,6 +23,7 @@ struct LieattnProblem {
     int64_t mask_strides[4];
     const float* bias;  // added to the logits
     int64_t bias_strides[4];
+    uint8_t* unfit;  // [B], set to 1 where the poses of a set are not what the kernel takes
 };
 
 struct LieattnGradients {
@@ -39,8 +40,9 @@ struct LieattnGradients {
     int64_t bias_copy;        // elements from one thread's copy to the next, 0 = one for all
 };
 
-// 0; or 1 where poses are not what the kernel takes (non-finite, far from a rotation), 2 for a group
-// that it does not know, 3 for want of memory: nothing of the results is to be used then.
+// 0; or 1 where some sets are `unfit` (non-finite poses, far from a rotation, too ill-conditioned):
+// their results are not written, those of the others are. 2 for an unknown group, 3 when memory is
+// exhausted: no result is written.
 int lieattn_forward(LieattnProblem* problem, float* out, float* coords, float* normaliser);
 int lieattn_backward(LieattnProblem* problem, LieattnGradients* gradients);
 }

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "extent.h"
 #include "simd.h"
 
 namespace lieattn {
@@ -36,7 +37,9 @@ struct Rigid2 {
         explicit Limits(double margin) : angle(margin < PI ? (float)(PI - margin) : 0) {}
     };
 
-    static bool pack_key(const float* g, float* out, int64_t stride) {
+    static bool fits(const Extent&) { return true; }
+
+    static bool pack_key(const float* g, float* out, int64_t stride, Extent&) {
         const double a = g[0], b = g[1], c = g[M], d = g[M + 1];
         const double off = std::fabs(a * a + c * c - 1) + std::fabs(b * b + d * d - 1) +
                            std::fabs(a * b + c * d) + std::fabs(a * d - b * c - 1);
@@ -52,8 +55,8 @@ struct Rigid2 {
         return true;
     }
 
-    static bool pack_query(const float* g, float* out) {
-        if (!pack_key(g, out, 1)) return false;
+    static bool pack_query(const float* g, float* out, Extent& extent) {
+        if (!pack_key(g, out, 1, extent)) return false;
         if (MOVES) {
             out[4] = g[0], out[5] = g[1];
             out[6] = g[3], out[7] = g[4];

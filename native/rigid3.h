@@ -23,7 +23,9 @@ struct Rigid3 {
             : square(margin < PI ? (float)(2 * (PI - margin) * (PI - margin)) : 0) {}
     };
 
-    static bool pack_key(const float* g, float* out, int64_t stride) {
+    static bool fits(const Extent&) { return true; }
+
+    static bool pack_key(const float* g, float* out, int64_t stride, Extent&) {
         double r[9], q[4];
         for (int i = 0; i < 9; i++) r[i] = g[i / 3 * M + i % 3];
         if (!nearest_rotation(r)) return false;
@@ -39,8 +41,8 @@ struct Rigid3 {
         return true;
     }
 
-    static bool pack_query(const float* g, float* out) {
-        if (!pack_key(g, out, 1)) return false;
+    static bool pack_query(const float* g, float* out, Extent& extent) {
+        if (!pack_key(g, out, 1, extent)) return false;
         const double c = out[0], x = out[1], y = out[2], z = out[3];
         const double lc = out[4], lx = out[5], ly = out[6], lz = out[7];
         out[4] = (float)-(c * lx - x * lc - y * lz + z * ly);

@@ -105,6 +105,8 @@ int run(const Group& g, const Shape& s, Pairs masked, Pairs biased, bool poses, 
     if (masked != NONE) p.mask = mask.get();
     if (biased != NONE) p.bias = bias.p;
 
+    std::unique_ptr<uint8_t[]> unfit(new uint8_t[s.B]);
+    p.unfit = unfit.get();
     Floats out(cells * s.width), coords(cells * g.D), normaliser(cells * 3);
     const int status = lieattn_forward(&p, out.p, coords.p, normaliser.p);
     if (status == 2) return 2;

@@ -4,17 +4,14 @@ import pytest
 import torch
 
 import lieattn
-from algebras import GENERIC
-from lieattn import Group, matrix_group
+from every_group import ALL_GROUPS
+from lieattn import Group
 from native_cases import LIBRARIES, needs_kernel, use
 
 torch.set_num_threads(1)  # two workers share two cores
 
-_GENERIC = {name: matrix_group(name, basis) for name, basis in GENERIC.items()}
-ALL_GROUPS = {**lieattn.groups(), **_GENERIC}
 
-
-@pytest.fixture(params=list(lieattn.groups()))
+@pytest.fixture(params=list(lieattn.available_groups()))
 def group(request: pytest.FixtureRequest) -> Group:
     """Each registered group."""
     return lieattn.get_group(request.param)

@@ -3,14 +3,19 @@
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from safetensors import safe_open
 from safetensors.torch import save_file
+from torch import Tensor
 
 import lieattn as la
+from held import unpack
 from lieattn import CheckpointError, LieTransformerConfig
+from lieattn._core.files import pack
+from lieattn.nn.pretrained import skeleton
+from memory import LargestTensor
 
 MODELS = [
     la.LieTransformer,
@@ -33,9 +38,19 @@ def edit(folder: Path, **changes: object) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
-def read(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    with safe_open(path, "pt") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+def sign(folder: Path, tensors: dict[str, Tensor], **changes: Any) -> None:
+    """Put other tensors in a checkpoint, and other fields in both files, with valid checksums."""
+    edit(folder, **changes)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "model.safetensors").write_bytes(pack(tensors, config))
+
+
+def make_earlier(folder: Path) -> None:
+    """Write the files of a folder as format 1 had them."""
+    tensors, config = unpack(folder / "model.safetensors")
+    text = json.dumps({**config, "format": 1}, indent=2) + "\n"
+    save_file(tensors, folder / "model.safetensors", {"config": text})
+    (folder / "config.json").write_text(text)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -115,12 +130,16 @@ def test_a_config_beside_weights_of_another_group(folder: Path, tmp_path: Path) 
 
 def test_a_checkpoint_of_another_version(folder: Path) -> None:
     edit(folder, format=99, lieattn="9.9")
-    with pytest.raises(CheckpointError, match=r"format 99.*reads format 1.*'9.9'"):
+    with pytest.raises(CheckpointError, match=r"format 99.*reads formats 1 and 2.*'9.9'"):
         la.CompletionModel.from_pretrained(folder)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "\x00\x01", "[" * 100_000, '{"format": 1}', '"x"']
+    "text",
+    [
+        *("", "{", "[]", "null", "\x00\x01", "[" * 100_000, '{"format": 1}', '"x"'),
+        *('{"format": NaN}', '{"a":' * 40 + "1" + "}" * 40, "9" * 5000, " " * 2**21),
+    ],
 )
 def test_a_config_that_is_none(folder: Path, text: str) -> None:
     (folder / "config.json").write_text(text)
@@ -141,11 +160,10 @@ def test_a_config_with_wrong_fields(folder: Path, config: object) -> None:
 
 def test_weights_that_do_not_fit_the_config(folder: Path) -> None:
     # The same config in both files, but other tensors.
-    path = folder / "model.safetensors"
-    tensors, metadata = read(path)
+    tensors, _ = unpack(folder / "model.safetensors")
     del tensors["transformer.norm.weight"]
-    save_file(tensors, path, metadata)
-    with pytest.raises(CheckpointError, match=r"transformer.norm.weight is absent, expected"):
+    sign(folder, tensors)
+    with pytest.raises(CheckpointError, match=r"transformer.norm.weight' is absent, expected"):
         la.CompletionModel.from_pretrained(folder)
 
 
@@ -161,22 +179,64 @@ def test_truncated_weights_at_every_kind_of_place(folder: Path) -> None:
     data = path.read_bytes()
     for length in (0, 1, 7, 8, 9, 100, len(data) // 2, len(data) - 1):
         path.write_bytes(data[:length])
-        with pytest.raises(CheckpointError, match=r"damaged or cut short"):
+        with pytest.raises(CheckpointError, match=r"damaged, cut short"):
             la.CompletionModel.from_pretrained(folder)
 
 
-def test_flipped_bytes_are_refused_or_change_numbers_only(folder: Path) -> None:
-    path = folder / "model.safetensors"
+@pytest.mark.parametrize("part", ["length", "header", "data", "config"])
+def test_single_flipped_bits_are_refused(folder: Path, part: str) -> None:
+    path = folder / ("config.json" if part == "config" else "model.safetensors")
     data = path.read_bytes()
-    header = 8 + int.from_bytes(data[:8], "little")
+    start = 8 + int.from_bytes(data[:8], "little")
+    places = {"length": (0, 8), "header": (8, start), "data": (start, len(data))}
+    first, last = places.get(part, (0, len(data)))
     generator = random.Random(0)
-    for _ in range(200):
-        place = generator.randrange(header)
+    for _ in range(64):
         damaged = bytearray(data)
-        damaged[place] ^= 1 << generator.randrange(8)
+        damaged[generator.randrange(first, last)] ^= 1 << generator.randrange(8)
         path.write_bytes(damaged)
         with pytest.raises(CheckpointError):
             la.CompletionModel.from_pretrained(folder)
+
+
+def test_bytes_behind_the_end_are_refused(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes() + b"\0")
+    with pytest.raises(CheckpointError, match="bytes, expected"):
+        la.CompletionModel.from_pretrained(folder)
+
+
+def test_format_1_is_read_with_a_note_and_needs_its_number_in_both_files(folder: Path) -> None:
+    new = {path.name: path.read_bytes() for path in folder.iterdir()}
+    expected = la.CompletionModel.from_pretrained(folder).state_dict()
+    make_earlier(folder)
+    with pytest.warns(UserWarning, match=r"format 1, which has no checksum.*save_pretrained"):
+        found = la.CompletionModel.from_pretrained(folder).state_dict()
+    assert all(torch.equal(x, expected[name]) for name, x in found.items())
+    earlier = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for pair in ((new, earlier), (earlier, new)):
+        for name, files in zip(("config.json", "model.safetensors"), pair, strict=True):
+            (folder / name).write_bytes(files[name])
+        with pytest.raises(CheckpointError, match="not of the same checkpoint"):
+            la.CompletionModel.from_pretrained(folder)
+
+
+def test_a_file_without_a_checksum_is_not_taken_for_one_of_this_format(folder: Path) -> None:
+    tensors, config = unpack(folder / "model.safetensors")
+    for entry in ({"config": json.dumps(config)}, {"lieattn": json.dumps(config)}, None):
+        save_file(tensors, folder / "model.safetensors", entry)
+        with pytest.raises(CheckpointError, match=r"not laid out as format 2|not written by"):
+            la.CompletionModel.from_pretrained(folder)
+    edit(folder, format=1)
+    (folder / "model.safetensors").write_bytes(pack(tensors, {**config, "format": 1}))
+    with pytest.raises(CheckpointError, match="not laid out as format 1"):
+        la.CompletionModel.from_pretrained(folder)
+
+
+def test_two_saves_at_once_do_not_mix(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "config.json.part").mkdir()  # of another kind of writer
+    la.CompletionModel(la.SE3).save_pretrained(folder)
+    assert la.CompletionModel.from_pretrained(folder).group is la.SE3
 
 
 def test_a_pickle_is_never_loaded(folder: Path) -> None:
@@ -190,32 +250,75 @@ def test_a_pickle_is_never_loaded(folder: Path) -> None:
 
 
 def test_nan_weights_are_refused(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    tensors, metadata = read(path)
-    tensors["gap.linear.weight"][0, 3] = torch.nan
-    save_file(tensors, path, metadata)
-    with pytest.raises(CheckpointError, match=r"gap.linear.weight holds NaN"):
-        la.CompletionModel.from_pretrained(folder)
+    for value in (torch.nan, torch.inf):
+        tensors, _ = unpack(folder / "model.safetensors")
+        tensors["gap.linear.weight"][0, 3] = value
+        sign(folder, tensors)
+        with pytest.raises(CheckpointError, match=r"gap.linear.weight holds NaN or infinity"):
+            la.CompletionModel.from_pretrained(folder)
+
+
+def test_a_model_without_bounds_comes_back(tmp_path: Path) -> None:
+    model = la.InfillModel(la.SE3)
+    model.calibrate(torch.rand(4, 2), torch.zeros(4, 2))
+    assert model.factors.isinf().any()
+    model.save_pretrained(tmp_path)
+    assert torch.equal(la.InfillModel.from_pretrained(tmp_path).factors, model.factors)
 
 
 def test_weights_of_another_kind_of_number_are_refused(folder: Path) -> None:
-    path = folder / "model.safetensors"
-    tensors, metadata = read(path)
+    tensors, _ = unpack(folder / "model.safetensors")
     tensors["gap.linear.weight"] = tensors["gap.linear.weight"].long()
-    save_file(tensors, path, metadata)
+    sign(folder, tensors)
     with pytest.raises(CheckpointError, match=r"gap.linear.weight is of torch.int64"):
         la.CompletionModel.from_pretrained(folder)
 
 
 def test_a_config_that_asks_for_the_moon_builds_nothing(folder: Path) -> None:
-    path = folder / "config.json"
-    config = json.loads(path.read_text())
-    config["config"]["dim"] = 4_000_000_000
-    path.write_text(json.dumps(config))
-    tensors, _ = read(folder / "model.safetensors")
-    save_file(tensors, folder / "model.safetensors", {"config": json.dumps(config)})
-    with pytest.raises(CheckpointError, match="holds 33384 numbers"):
+    tensors, config = unpack(folder / "model.safetensors")
+    own = config["config"]
+    for change in ({"dim": 4_000_000_000}, {"layers": 10**5}, {"layers": 10**30}):
+        sign(folder, tensors, config={**own, **change})
+        with pytest.raises(CheckpointError, match="hold 33384 numbers"):
+            la.CompletionModel.from_pretrained(folder)
+    many = {f"x{i}": torch.zeros(0) for i in range(2000)}
+    sign(folder, {**many, "all": torch.zeros(10**6)}, config={**own, "dim": 4, "layers": 1500})
+    with pytest.raises(CheckpointError, match="at most 1,000 layers"):
         la.CompletionModel.from_pretrained(folder)
+
+
+def test_sizes_are_compared_before_anything_is_allocated(tmp_path: Path) -> None:
+    """Forty gigabytes, of which none are on the disk; and bends that ask for three."""
+    la.InfillModel(la.SE3, bends=1).save_pretrained(tmp_path)
+    path = tmp_path / "model.safetensors"
+    tensors, _ = unpack(path)
+    with open(path, "r+b") as file:
+        file.truncate(40 * 2**30)
+    with LargestTensor() as allocated, pytest.raises(CheckpointError, match="bytes, expected"):
+        la.InfillModel.from_pretrained(tmp_path)
+    assert allocated.elements < 10**6
+    sign(tmp_path, tensors, options={"bends": 10_000})
+    with LargestTensor() as allocated, pytest.raises(CheckpointError, match=r"embed.weight' is"):
+        la.InfillModel.from_pretrained(tmp_path)
+    assert allocated.elements < 10**6
+
+
+def test_what_a_group_keeps_has_numbers_where_models_are_built_without_memory() -> None:
+    fresh = type(la.SE3)(la.SE3.name, la.SE3.n)
+    skeleton(fresh, fresh.basis)  # kept when it is first asked for
+    assert torch.equal(fresh.basis(), la.SE3.basis())
+
+
+def test_text_of_a_file_is_shown_short_and_escaped(folder: Path) -> None:
+    evil = "\x1b]0;owned\x07" + "x" * 2**19
+    for change in ({"group": evil}, {"model": evil}, {"config": {evil: 1}}, {"format": evil}):
+        before = (folder / "config.json").read_text()
+        edit(folder, **change)
+        with pytest.raises(CheckpointError) as told:
+            la.CompletionModel.from_pretrained(folder)
+        assert str(told.value).isprintable()
+        assert len(str(told.value)) < 1200
+        (folder / "config.json").write_text(before)
 
 
 def test_state_dicts_are_plain_tensors() -> None:

@@ -5,7 +5,7 @@ import torch
 
 import lieattn as la
 from lieattn import LieTransformerConfig
-from lieattn.completion import between_flanks, from_likeliest
+from lieattn.models.completion import between_flanks, from_likeliest
 
 
 def model_of(group: la.Group, **options: object) -> la.CompletionModel:
@@ -101,7 +101,7 @@ def test_lists_and_biases_are_passed_on() -> None:
     everyone = torch.arange(7).expand(1, 7, 7)
     listed = model.complete(poses, neighbours=everyone)
     torch.testing.assert_close(listed.pose, model.complete(poses).pose, rtol=1e-5, atol=1e-5)
-    moved = model.complete(poses, bias=torch.randn(1, 7, 7))
+    moved = model.complete(poses, bias=torch.randn(7, 7))
     assert not torch.equal(moved.probabilities, listed.probabilities)
 
 

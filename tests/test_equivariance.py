@@ -112,12 +112,13 @@ def half_turns(group: Group, dtype: torch.dtype = torch.float32) -> Tensor:
     """Poses that differ by half turns about their own axes, and by steps on a grid."""
     generator = torch.Generator().manual_seed(4)
     x = torch.zeros(1, 32, group.dim, dtype=torch.float64)
-    names = [block.name for block in group.blocks]
-    parts = dict(zip(names, x.split([block.dim for block in group.blocks], dim=-1), strict=True))
+    parts = dict(zip(group.blocks, x.split([b.dim for b in group.blocks], dim=-1), strict=True))
     turns = torch.randint(0, 4, (1, 32, 1), generator=generator) * torch.pi / 2
-    parts["rotation"][..., -1:] = turns * 2**0.5
-    if "translation" in parts:
-        parts["translation"][:] = torch.randint(0, 3, parts["translation"].shape)
+    for block, part in parts.items():
+        if block.kind == "rotation":
+            part[..., -1:] = turns * 2**0.5
+        elif block.kind == "translation":
+            part[:] = torch.randint(0, 3, part.shape)
     base = group.random(dtype=torch.float64, generator=generator)
     return group.compose(base, group.exp(x)).to(dtype)
 
@@ -127,7 +128,7 @@ def test_half_turns_keep_equivariance(group: Group, option: str, dtype: torch.dt
     # Grids, bricks and symmetric parts are full of them; the sign of w there hangs on rounding.
     g = half_turns(group, dtype)
     report = la.ChartMonitor(group, margin=0.01).update(g)
-    assert report.near_cut + report.off_chart > 100
+    assert report.near_cut + report.off_chart > 100 or not group.coordinates_of("rotation")
     for seed in range(3):
         model = model_of(group, option, seed).to(dtype)
         assert_equivariant(model, group, g)

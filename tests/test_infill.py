@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 import lieattn as la
-from lieattn._infill_features import place_features
-from lieattn.infill import LEVELS
-from lieattn.infill_losses import infill_losses
-from lieattn.interpolation import around, bends, interpolate, neighbours_in_order
+from lieattn.geometry.interpolation import around, bends, interpolate, neighbours_in_order
+from lieattn.models.infill.features import place_features
+from lieattn.models.infill.loss import infill_losses
+from lieattn.models.infill.model import LEVELS
 
-GROUPS = list(la.groups().values())
+GROUPS = list(la.available_groups().values())
 SMALL = la.LieTransformerConfig(dim=16, heads=2, layers=2, content=True)
 
 

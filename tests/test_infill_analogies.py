@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 import lieattn as la
-from lieattn._analogies import Analogies, pooled, steps_to
-from lieattn.infill_losses import infill_losses
+from lieattn.models.infill.analogies import Analogies, pooled, steps_to
+from lieattn.models.infill.loss import infill_losses
 
-GROUPS = list(la.groups().values())
+GROUPS = list(la.available_groups().values())
 SMALL = la.LieTransformerConfig(dim=16, heads=2, layers=2, content=True)
 KINDS = torch.eye(2)[torch.arange(10) % 2]
 HIDDEN = torch.arange(10) == 4

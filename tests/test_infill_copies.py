@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 import lieattn as la
-from lieattn._pointer import assemble, safest, with_position
-from lieattn.infill_losses import infill_losses
+from lieattn._core.files import pack
+from lieattn.models.infill.loss import infill_losses
+from lieattn.models.infill.pointer import assemble, safest, with_position
 
-GROUPS = list(la.groups().values())
+GROUPS = list(la.available_groups().values())
 SMALL = la.LieTransformerConfig(dim=16, heads=2, layers=2, content=True)
 NAMES = torch.eye(3)[torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])]  # what tokens of `parts` are
 
@@ -129,7 +131,7 @@ def test_checkpoints_keep_what_a_model_was_built_with(tmp_path: Path) -> None:
         ('"options": {', '"options": 3, "more": {', "options are 3, expected names and numbers"),
     ):
         config.write_text(text.replace(right, wrong))
-        save_file(tensors, weights, {"config": config.read_text()})
+        weights.write_bytes(pack(tensors, json.loads(config.read_text())))
         with pytest.raises(la.CheckpointError, match=message):
             la.InfillModel.from_pretrained(tmp_path)
     with pytest.raises(ValueError, match="features must be at least 0, got -1"):

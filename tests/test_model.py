@@ -265,16 +265,19 @@ def test_features_of_padding_may_hold_anything() -> None:
 
 def test_a_pose_out_of_all_proportion_leaves_the_others_alone() -> None:
     poses = poses_of(la.SE3, 1, 5)
-    poses[0, 4, :3, 3] = 1e20
+    poses[0, 4, :3, 3] = 1e18
     out = model_of(la.SE3)(poses)
     assert out.hidden.isfinite().all()
     assert out.poses.isfinite().all()
+    poses[0, 4, :3, 3] = 1e20
+    with pytest.raises(ValueError, match=r"poses\[0, 4\] is out of range"):
+        model_of(la.SE3)(poses)
 
 
-def test_biases_of_pairs_are_for_all_heads() -> None:
-    # As many sets as heads, so that a wrong reading would fit as well.
-    model, poses, bias = model_of(la.SE3), poses_of(la.SE3, 4, 4), torch.randn(4, 4, 4)
-    assert difference(model(poses, bias=bias), model(poses, bias=bias[:, None])) == 0
+def test_biases_of_pairs_are_for_all_sets_and_heads() -> None:
+    model, poses, bias = model_of(la.SE3), poses_of(la.SE3, 4, 4), torch.randn(4, 4)
+    whole = bias.expand(4, 4, 4, 4)
+    assert difference(model(poses, bias=bias), model(poses, bias=whole)) == 0
 
 
 def test_a_layer_may_choose_its_backend() -> None:

@@ -259,3 +259,18 @@ def test_completion_loss_names_its_arguments() -> None:
         loss(la.SE3, out, POSES[:, :1], beside)
     with pytest.raises(ValueError, match="nothing to learn from"):
         loss(la.SE3, out, POSES[:, 0], ~beside)
+
+
+@pytest.mark.parametrize("group", [la.Aff2, la.Aff3], ids=str)
+def test_float64_poses_that_check_admits_are_taken(group: la.Group) -> None:
+    """Of a condition that is beyond float32's."""
+    poses = group.identity(1, 5, dtype=torch.float64).clone()
+    poses[..., 0, 0] = 1e-7
+    turns = la.SO2 if group.n == 2 else la.SO3
+    poses[..., : group.n, : group.n] = poses[..., : group.n, : group.n] @ turns.random(
+        1, 5, dtype=torch.float64
+    )
+    group.check(poses)
+    out = la.LieTransformer(group)(poses)
+    assert out.hidden.isfinite().all()
+    assert out.poses.isfinite().all()

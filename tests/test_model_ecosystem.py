@@ -58,6 +58,7 @@ class Plain(nn.Module):
 # ---- compile -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS, ids=NAMES)
 def test_models_compile_whole_and_train(group: Group) -> None:
     model, poses, mask = model_of(group), poses_of(group, 2, 5), mask_of(2, 5)
@@ -78,8 +79,10 @@ def test_models_compile_whole_and_train(group: Group) -> None:
         {"score": "mlp"},
         {"score": "full", "directed": True},
         {"content": True},
-        {"pose_updates": True, "detach_rotations": True},
-        {"chart": "polar", "output": "global", "normalise": True},
+        pytest.param({"pose_updates": True, "detach_rotations": True}, marks=pytest.mark.slow),
+        pytest.param(
+            {"chart": "polar", "output": "global", "normalise": True}, marks=pytest.mark.slow
+        ),
     ],
     ids=str,
 )
@@ -106,7 +109,9 @@ def dynamic_shapes() -> tuple[dict[int, object], ...]:
     return {0: batch, 1: tokens}, {0: batch, 1: tokens}
 
 
-@pytest.mark.parametrize("group", GROUPS, ids=NAMES)
+@pytest.mark.parametrize(
+    "group", [la.SE3, pytest.param(la.Aff2, marks=pytest.mark.slow)], ids=NAMES
+)
 def test_models_export_with_any_batch_and_set_size(group: Group) -> None:
     model = Plain(model_of(group))
     example = poses_of(group, 2, 5), mask_of(2, 5)
@@ -123,6 +128,7 @@ def test_exported_programs_can_be_saved(tmp_path: Path) -> None:
     assert_close(tuple(program.module()(poses)), model(poses))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", GROUPS, ids=NAMES)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")

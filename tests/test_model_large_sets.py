@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 import lieattn as la
-from lieattn import Group, LieTransformerConfig, model
+from lieattn import Group, LieTransformerConfig
+from lieattn.nn import transformer as model
 from lieattn.ops import tiled
 from memory import LargestTensor
 
@@ -39,7 +40,6 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def relations_deferred() -> Iterator[None]:
     """Whatever the size of the set, relations are not kept."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "CACHED_BYTES", -1)
         patch.setattr(model, "KEPT_BYTES", -1)
         yield
 
@@ -163,7 +163,7 @@ def test_a_mask_that_does_not_fit_is_named_where_relations_are_deferred() -> Non
 
 @pytest.mark.parametrize("option", [{}, {"content": True, "normalise": True}], ids=str)
 @pytest.mark.parametrize("fast", [False, True])
-def test_relations_are_kept_as_long_as_that_is_fastest(
+def test_relations_are_kept_where_no_backend_is_faster(
     fast: bool, option: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     net, poses, layers = model_of(la.SE3, **option), poses_of(la.SE3, B, N), []
@@ -176,12 +176,7 @@ def test_relations_are_kept_as_long_as_that_is_fastest(
     monkeypatch.setattr(la.LieAttention, "forward", forward)
     monkeypatch.setattr(model, "is_fast", lambda request: fast)
     size = B * N * N * 6 * 8  # pairs, coordinates, bytes of float64
-    for cached, kept, keeps in (
-        (size, size, True),
-        (size - 1, size, not fast),
-        (size - 1, size - 1, False),
-    ):
-        monkeypatch.setattr(model, "CACHED_BYTES", cached)
+    for kept, keeps in ((size, not fast), (size - 1, False)):
         monkeypatch.setattr(model, "KEPT_BYTES", kept)
         layers.clear()
         net(poses)
@@ -207,6 +202,7 @@ def test_no_tensor_of_a_model_grows_with_the_square_of_the_tokens(
     poses, mask = la.SE2.random(1, n), torch.arange(n)[None] < n - 9
     with relations_deferred(), LargestTensor() as deferred:
         net(poses, mask=mask).hidden.sum().backward()
+    monkeypatch.setattr(model, "is_fast", lambda request: False)
     with LargestTensor() as kept:
         net(poses, mask=mask).hidden.sum().backward()
     assert deferred.elements < n * n < kept.elements

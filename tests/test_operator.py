@@ -269,7 +269,7 @@ def test_batch_dimensions_are_any(generator: torch.Generator) -> None:
         ({"mask": torch.ones(B, H, N, N)}, "mask must be boolean"),
         ({"mask": torch.ones(B, N, dtype=torch.bool)}, r"mask\[:, None, None, :\]"),
         ({"bias": torch.zeros(B, H, N, 2)}, "bias must broadcast to"),
-        ({"k_poses": la.SE2.random(B, 3)}, "exclude_self=False"),
+        ({"k_poses": la.SE2.random(B, 3), "exclude_self": True}, "exclude_self=False"),
         ({"k_poses": la.SO2.random(B, N)}, "must have shape"),
         ({"q_poses": la.SE2.random()}, "must be a set"),
         ({"chart": "cartesian"}, "unknown chart"),

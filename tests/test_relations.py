@@ -56,7 +56,8 @@ def test_a_margin_leaves_out_what_is_close_to_the_cut_of_charts_that_are_not_glo
     relative = group.relative(g[:, None], g[None])
     valid = relations(group, g, g, chart, margin=margin).valid
     inside = group.in_chart(relative, margin, chart)
-    assert margin < 0.1 or not inside.all()
+    if group.coordinates_of("rotation"):  # of others nothing is close to a cut
+        assert margin < 0.1 or not inside.all()
     assert torch.equal(valid, torch.ones_like(inside) if group.is_global(chart) else inside)
 
 
@@ -91,5 +92,5 @@ def test_a_single_pose_is_not_a_set() -> None:
 
 
 def test_registry_is_the_package_called() -> None:
-    assert list(lieattn.groups()) == ["SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3", "Sim2", "Sim3"]
+    assert lieattn.available_groups()["SE3"] is SE3
     assert lieattn.groups.SE3 is SE3

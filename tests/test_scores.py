@@ -91,3 +91,16 @@ def test_unknown_names_are_answered_with_the_known_ones() -> None:
         scores.make("dot", la.SE2, 4)
     with pytest.raises(ValueError, match="unknown parameterisation 'exp'; known are softplus"):
         scores.make("norm", la.SE2, 4, positive="exp")
+
+
+def test_a_score_does_not_replace_another() -> None:
+    class Mine(scores.NormScore):
+        pass
+
+    assert scores.register("norm", scores.NormScore) is scores.NormScore  # the same one again
+    try:
+        with pytest.raises(ValueError, match=r"'norm' is taken by NormScore\. Choose another name"):
+            scores.register("norm", Mine)
+        assert scores.SCORES["norm"] is scores.NormScore
+    finally:
+        scores.SCORES["norm"] = scores.NormScore

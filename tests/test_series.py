@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from lieattn.groups import _series
+from lieattn.groups import series as _series
 
 TOOLS = Path(__file__).parents[1] / "tools"
 TOOL = runpy.run_path(str(TOOLS / "fit_series.py"))

@@ -20,8 +20,8 @@ from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource, make_backend
 
-from lieattn.ops import _triton_kernels as kernels
-from lieattn.ops._triton_ops import BLOCK, STAGES, WARPS
+from lieattn.ops.triton import kernels
+from lieattn.ops.triton.op import BLOCK, STAGES, WARPS
 
 KERNELS = ("forward", "backward_queries", "backward_keys")
 OPTIONS = {"num_warps": WARPS, "num_stages": STAGES}
@@ -35,11 +35,11 @@ def source(name: str, affine: bool, ones: bool = False) -> ASTSource:
     kernel = getattr(kernels, name)
     names = kernel.arg_names
     constants: dict[str, Any] = {x: True for x in names if x.isupper() and x != "H"}
-    constants |= {"AFFINE": affine, "FEATURES": 11 if affine else 21}
+    constants |= {"AFFINE": affine, "FEATURES": 7 if affine else 21}
     constants |= {"BLOCK": BLOCK, "WIDTH": 64}
     types = {}
     for index, x in enumerate(names):
-        pointer = "*u8" if x == "mask" else "*fp32"
+        pointer = {"mask": "*u8", "rows": "*fp64"}.get(x, "*fp32")
         number = "fp32" if x in ("limit", "slope") else "i32"
         types[x] = pointer if index < names.index("H") else number
         if ones and types[x] == "i32" and x not in constants:

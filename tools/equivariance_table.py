@@ -1,4 +1,4 @@
-"""Prints the README's table of float32 equivariance errors: the worst option of each group.
+"""Prints the table of equivariance errors in docs/performance.md: the worst option of each group.
 
 Run as `python tools/equivariance_table.py`: three random models and sets of 32 poses for each
 option, ten random elements each, about two minutes.

@@ -1,4 +1,4 @@
-"""Fit the polynomials of `lieattn.groups._series` and of the kernel's headers in native/.
+"""Fit the polynomials of `lieattn.groups.series` and of the kernel's headers in native/.
 
     python tools/fit_series.py
 

@@ -39,7 +39,7 @@ def changes(group: la.Group, options: dict[str, object], n: int) -> dict[str, tu
 def main() -> None:
     print("| group | options |", " | ".join(f"{name} (entries to)" for name in OUTPUTS), "|")
     print("|---|---|---|---|---|")
-    for group in la.groups().values():
+    for group in la.available_groups().values():
         for kind in ("default", "all"):
             chosen = OPTIONS.values() if kind == "all" else [OPTIONS["default"]]
             found = [changes(group, options, n) for options in chosen for n in (4, 7, 8, 16, 32)]

@@ -1,7 +1,7 @@
 """Put the results of `lieattn bench` into the docs: `python tools/publish_bench.py runs/bench`.
 
-Writes docs/benchmarks/ (bench.json, README.md and its figures) and the small table of the front
-page. Without a folder the pages are written anew from the results that are there.
+Writes docs/benchmarks/ (bench.json, README.md and its figures) and the small table of
+docs/performance.md. Without a folder the pages are written anew from the results that are there.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def publish(folder: Path | None, root: Path = ROOT) -> None:
     found = json.loads((docs / RESULTS).read_text(encoding="utf-8"))
     markdown.write_figures(document(found), docs)
     (docs / "README.md").write_text(page(found), encoding="utf-8")
-    front = root / "README.md"
-    front.write_text(with_table(front.read_text(encoding="utf-8"), found), encoding="utf-8")
+    short = root / "docs" / "performance.md"
+    short.write_text(with_table(short.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
 def page(found: dict[str, Any]) -> str:
@@ -46,10 +46,10 @@ def page(found: dict[str, Any]) -> str:
     return markdown.render(Section(whole.title, [*whole.parts[:2], NOTE, *whole.parts[2:]]))
 
 
-def with_table(front: str, found: dict[str, Any]) -> str:
-    """The front page with its table between the marks."""
+def with_table(text: str, found: dict[str, Any]) -> str:
+    """docs/performance.md with its table between the marks."""
     table = f"{markdown.table(front_table(found))}\n\n{front_note(found)}"
-    return markdown.between(front, MARKS, table)
+    return markdown.between(text, MARKS, table)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python tools/publish_realdata.py runs/realdata
 
-Writes docs/real-data/ (results.json, README.md and its figures) and the table of the front page.
+Writes docs/real-data/ (results.json, README.md and its figures) and the table of docs/training.md.
 Without a folder the pages are written anew from the results that are there.
 """
 
@@ -28,7 +28,7 @@ NOTE = (
     "[training.md](../training.md); what charts gain with less beside attention: "
     "[charts.md](charts.md)."
 )
-REPORT = "The report: [docs/real-data](docs/real-data/README.md)."
+REPORT = "The report: [docs/real-data](real-data/README.md)."
 
 
 def publish(folder: Path | None, root: Path = ROOT) -> None:
@@ -40,8 +40,8 @@ def publish(folder: Path | None, root: Path = ROOT) -> None:
     found = json.loads((docs / RESULTS).read_text(encoding="utf-8"))
     markdown.write_figures(build(found), docs)
     (docs / "README.md").write_text(page(found), encoding="utf-8")
-    front = root / "README.md"
-    front.write_text(with_table(front.read_text(encoding="utf-8"), found), encoding="utf-8")
+    short = root / "docs" / "training.md"
+    short.write_text(with_table(short.read_text(encoding="utf-8"), found), encoding="utf-8")
 
 
 def require_whole(found: dict[str, Any], folder: Path) -> None:
@@ -63,10 +63,10 @@ def page(found: dict[str, Any]) -> str:
     return markdown.render(Section(whole.title, [whole.parts[0], NOTE, *whole.parts[1:]]))
 
 
-def with_table(front: str, found: dict[str, Any]) -> str:
-    """The front page with its table between the marks."""
+def with_table(text: str, found: dict[str, Any]) -> str:
+    """docs/training.md with its table between the marks."""
     table = f"{markdown.table(glance_table(found))}\n\n{front_note(found)} {REPORT}"
-    return markdown.between(front, MARKS, table)
+    return markdown.between(text, MARKS, table)
 
 
 if __name__ == "__main__":

@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lieattn.lab.protocols import MODELS
+from lieattn._core.folders import write_json
+from lieattn.lab.paper.protocols import MODELS
+from lieattn.lab.paper.reproduce import RESULTS, collect, sessions
+from lieattn.lab.paper.storage import TIMING
 from lieattn.lab.report import content, markdown
 from lieattn.lab.report.document import Section, Table
 from lieattn.lab.report.summary import ORDER, Comparison, Row, comparisons, times
-from lieattn.lab.reproduce import RESULTS, collect, sessions
-from lieattn.lab.storage import TIMING, write_json
 
 ROOT = Path(__file__).parents[1]
 DOCS, FRONT = ROOT / "docs" / "experiments", ROOT / "README.md"
@@ -65,12 +66,13 @@ def with_table(front: str) -> str:
 
 
 def front_table(found: dict[str, Any]) -> str:
-    """Ours beside the paper's figures."""
+    """Ours beside the paper's figures, for the groups that the paper has."""
     header = "group, model, pose error, paper, over G, paper, flanking, paper, equivariance, paper"
     rows = [
         _row(comparison, row)
         for comparison in comparisons(found)["paper"]
         for row in comparison.rows.values()
+        if row.printed
     ]
     return markdown.table(Table(header.split(", "), rows))
 

@@ -1,48 +1,83 @@
-"""Lie-Algebra Attention: an attention token is an element of a matrix Lie group."""
+"""Lie-Algebra Attention: an attention token is an element of a matrix Lie group.
 
-from typing import TYPE_CHECKING
+Names are loaded when they are first used, so `import lieattn` does not import torch.
+"""
 
-from . import baselines, data, distributed, losses, scores, testing
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
-from .attention import LieAttention
-from .baselines import PairCompletionModel, VectorCompletionModel, VectorInfillModel
-from .checkpoint import CheckpointError
-from .completion import Completion, CompletionModel, CompletionOutput
-from .config import LieTransformerConfig
-from .groups import (
-    SE2,
-    SE3,
-    SO2,
-    SO3,
-    Aff2,
-    Aff3,
-    Block,
-    Group,
-    Sim2,
-    Sim3,
-    get_group,
-    logm,
-    matrix_group,
-)
-from .heads import CorrectionHead, GapHead, InvariantReadout
-from .infill import Infill, InfillModel, InfillOutput
-from .infill_losses import infill_loss
-from .interpolation import interpolate
-from .model import LieTransformer, LieTransformerOutput
-from .monitor import ChartMonitor, ChartReport
-from .ops import lie_attention
-from .relations import Relations, neighbour_relations, relations
 
 if TYPE_CHECKING:
-    from .groups.base import groups
-else:
-    from . import groups  # the package itself, which answers a call with the registry
+    from . import data, distributed, groups, losses, scores, testing
+    from .geometry import Relations, interpolate, neighbour_relations, relations
+    from .groups import (
+        SE2,
+        SE3,
+        SO2,
+        SO3,
+        T2,
+        T3,
+        Aff2,
+        Aff3,
+        Block,
+        Group,
+        Sim2,
+        Sim3,
+        available_groups,
+        get_group,
+        logm,
+        matrix_group,
+        product,
+    )
+    from .models import baselines
+    from .models.baselines import PairCompletionModel, VectorCompletionModel, VectorInfillModel
+    from .models.completion import Completion, CompletionModel, CompletionOutput
+    from .models.infill import Infill, InfillModel, InfillOutput, infill_loss
+    from .monitor import ChartMonitor, ChartReport
+    from .nn import (
+        CheckpointError,
+        CorrectionHead,
+        GapHead,
+        InvariantReadout,
+        LieAttention,
+        LieTransformer,
+        LieTransformerConfig,
+        LieTransformerOutput,
+    )
+    from .ops import lie_attention
+
+_PACKAGES = {
+    "baselines": "models.baselines",
+    **{name: name for name in ("data", "distributed", "groups", "losses", "scores", "testing")},
+}
+_NAMES = {
+    "geometry": ("Relations", "interpolate", "neighbour_relations", "relations"),
+    "groups": (
+        *("SE2", "SE3", "SO2", "SO3", "Aff2", "Aff3", "Sim2", "Sim3", "T2", "T3"),
+        *("Block", "Group", "available_groups", "get_group", "logm", "matrix_group", "product"),
+    ),
+    "models.baselines": ("PairCompletionModel", "VectorCompletionModel", "VectorInfillModel"),
+    "models.completion": ("Completion", "CompletionModel", "CompletionOutput"),
+    "models.infill": ("Infill", "InfillModel", "InfillOutput", "infill_loss"),
+    "monitor": ("ChartMonitor", "ChartReport"),
+    "nn": (
+        *("LieAttention", "LieTransformer", "LieTransformerConfig", "LieTransformerOutput"),
+        *("CheckpointError", "CorrectionHead", "GapHead", "InvariantReadout"),
+    ),
+    "ops": ("lie_attention",),
+}
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
 
 __all__ = [
     "SE2",
     "SE3",
     "SO2",
     "SO3",
+    "T2",
+    "T3",
     "Aff2",
     "Aff3",
     "Block",
@@ -70,6 +105,7 @@ __all__ = [
     "VectorCompletionModel",
     "VectorInfillModel",
     "__version__",
+    "available_groups",
     "baselines",
     "data",
     "distributed",
@@ -82,7 +118,27 @@ __all__ = [
     "losses",
     "matrix_group",
     "neighbour_relations",
+    "product",
     "relations",
     "scores",
     "testing",
 ]
+
+
+class _Package(ModuleType):
+    """Loads names when they are asked for. Methods, so that type checkers know of no others."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _PACKAGES:
+            return import_module(f".{_PACKAGES[name]}", __name__)
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        setattr(self, name, value)
+        return value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Package

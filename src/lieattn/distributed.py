@@ -21,16 +21,16 @@ import torch.distributed as dist
 import torch.distributed.nn
 from torch import Tensor
 
-from . import _model_inputs as inputs
-from ._precision import island
-from .attention import LieAttention
+from ._core.precision import island
+from .geometry.pairs import DeferredRelations, require_set, require_sets
 from .groups import Group, get_group
-from .model import LieTransformer, LieTransformerLayer, LieTransformerOutput
+from .nn import inputs
+from .nn.attention import LieAttention
+from .nn.transformer import LieTransformer, LieTransformerLayer, LieTransformerOutput
 from .ops import Request
-from .ops._inputs import require_request
+from .ops.checks import require_request
 from .ops.dispatch import run
 from .ops.request import Logits
-from .relations import DeferredRelations, require_sets
 
 SETTLED = 0.5  # seconds, in which threads that have work to let go of do so
 Processes = Any  # a torch.distributed.ProcessGroup; None for all
@@ -121,7 +121,7 @@ def sharded_attention(
     poses: Tensor,
     values: Tensor,
     weights: Tensor | Logits,
-    exclude_self: bool = True,
+    exclude_self: bool | None = None,
     chart: str = "principal",
     backend: str = "auto",
     *,
@@ -134,14 +134,14 @@ def sharded_attention(
     """`lie_attention` of sets of which this process holds some tokens.
 
     Args:
-        group, weights, exclude_self, chart, backend, margin: as of `lie_attention`.
+        group, weights, chart, backend, margin: as of `lie_attention`.
+        exclude_self: leave out key i for query i; by default where the keys are the queries.
         poses: `[..., n, m, m]`, this process's queries.
         values: `[..., H, k, dv]`, those of this process's keys.
-        key_poses: `[..., k, m, m]`, this process's, of another set (`exclude_self` is then of no
-            meaning); by default the queries.
+        key_poses: `[..., k, m, m]`, this process's, of another set; by default the queries.
         mask: `[..., k]`, True = real token; this process's.
-        bias: added to the logits, broadcasts to `[..., H, n, K]`: this process's rows, and a
-            column for each of the keys of all processes, in their order.
+        bias: added to the logits, `[n, K]`, or `[..., H, n, K]` where sizes of 1 broadcast: this
+            process's rows, and a column for each of the keys of all processes, in their order.
         processes: a process group; all of them by default.
     Returns:
         `out [..., H, n, dv]` and `coords [..., H, n, C]` of this process's queries. Weights get
@@ -156,6 +156,8 @@ def sharded_attention(
     group = get_group(group)
     own = poses if key_poses is None else key_poses
     require_sets(group, poses, own)
+    if exclude_self and key_poses is not None:
+        raise ValueError("exclude_self is for a set with itself: leave it out, or key_poses.")
     keys = _Keys(own.shape[-3], own.device, processes)
     request = Request(
         group,
@@ -165,7 +167,7 @@ def sharded_attention(
         weights,
         None if mask is None else keys.gather(mask, -1)[..., None, None, :],
         None if bias is None else keys.turned(bias, -1),
-        exclude_self=exclude_self and key_poses is None,
+        exclude_self=key_poses is None if exclude_self is None else exclude_self,
         chart=chart,
         margin=margin,
     )
@@ -194,14 +196,14 @@ def sharded_forward(
     """
     if model.config.normalise:
         raise ValueError("normalise wants the whole set in one process: leave it off.")
-    inputs.require_set(model.group, poses)
+    require_set(model.group, poses)
     if mask is not None and mask.shape != poses.shape[:-2]:
         raise ValueError(
             f"mask must have shape {list(poses.shape[:-2])}, one value a token of this process, "
             f"got {list(mask.shape)}. Masks of pairs need the whole set in one process."
         )
     with island(poses, model.config.autocast):
-        g = inputs.checked_poses(model.group, poses, mask, model.check_inputs)
+        g, mask = inputs.admitted(model.group, poses, mask, model.check_inputs)
         keys = _Keys(g.shape[-3], g.device, processes)
         allowed = None if mask is None else keys.gather(mask, -1)[..., None, None, :]
         h = model._embed(g, features, mask)

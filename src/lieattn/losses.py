@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ._precision import at_least_float32, island
-from ._reading import readable
-from .groups import Group, _validate
-from .ops._inputs import require_tensors
-from .relations import common_batch
+from ._core.checks import require_tensors
+from ._core.precision import at_least_float32, island
+from ._core.shapes import common_batch
+from ._core.tracing import readable
+from .groups import Group, checks
 
 if TYPE_CHECKING:
-    from .completion import CompletionOutput
+    from .models.completion import CompletionOutput
 
 
 def algebra_loss(
@@ -42,7 +42,7 @@ def algebra_loss(
         A scalar. Elements whose target is off the chart do not count.
     """
     _require_poses(group, poses, target)
-    _validate.coordinates(group, delta)
+    checks.coordinates(group, delta)
     _require_shape("delta", delta.shape[:-1], poses.shape[:-2])
     with island(delta):
         poses, target = _real(group, mask, poses, target)
@@ -173,8 +173,8 @@ def _mean(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def _require_poses(group: Group, poses: Tensor, target: Tensor) -> None:
-    _validate.poses(group, poses)
-    _validate.poses(group, target, "target poses")
+    checks.poses(group, poses)
+    checks.poses(group, target, "target poses")
     fits = target.dim() == poses.dim()
     if not fits or common_batch(poses.shape[:-2], target.shape[:-2]) != poses.shape[:-2]:
         raise ValueError(

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from . import _model_inputs as inputs
-from ._masks import without_padding
-from ._precision import island
+from ._core.masks import split_mask, without_padding
+from ._core.precision import island
+from .geometry.pairs import require_set
 from .groups import Group
 
 
@@ -58,8 +58,8 @@ class ChartMonitor:
     @torch.no_grad()
     def update(self, poses: Tensor, mask: Tensor | None = None) -> ChartReport:
         """Count a batch `[..., N, m, m]` with `mask [..., N]`; the totals so far come back."""
-        inputs.require_set(self.group, poses)
-        inputs.split_mask(mask, poses)
+        require_set(self.group, poses)
+        split_mask(mask, poses)
         n = poses.shape[-3]
         counted = ~torch.eye(n, dtype=torch.bool, device=poses.device)
         if mask is not None:

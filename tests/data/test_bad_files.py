@@ -121,7 +121,7 @@ EUROC = "#timestamp, p_x, p_y, p_z, q_w, q_x, q_y, q_z\n"
         ("a.urdf", ROBOT.format("<xacro:macro/>"), 3, 1, "is of xacro. Expand it first"),
         ("a.dat", "0 Part\n1 16 0 0 0 1 0 0 0 1 0 0 0 1\n", 2, 29, "name of the file is missing"),
         ("a.dat", "0 Part\n1 16 0 0 0 1 0 0 0 1 0 0 0 x a.dat\n", 2, 28, "'x' is no number"),
-        ("a.dat", "0 Part\n1 16 0 0 0 1 0 0 0 1 0 0 0 0 a.dat\n", 2, 1, "part is singular"),
+        ("a.dat", "0 Part\n1 16 0 0 0 1 0 0 0 1 0 0 0 0 a.dat\n", 2, 1, "every part is flat"),
         ("a.dat", "0 Part\n7 16\n", 2, 1, "'7' is no kind of line"),
         ("a.dat", "0 Part\n", None, None, "no line of type 1"),
     ],
@@ -218,14 +218,26 @@ def test_poses_that_are_none_can_be_masked(tmp_path: Path) -> None:
     sets = data.read(path, bad="mask")
     assert sets[0].mask.tolist() == [True, False, False, True]
     la.SE3.check(sets[0].poses)
-    none, gaps = sets.notes
+    (none,), (gaps,) = sets.notes, sets.gaps
     assert re.search("1 of 4 poses of a are masked, being no poses; the first: .*line 3", none)
     assert re.search("1 of 4 poses of a are masked; the first: .*line 2, column 1", gaps)
     path.write_text("0.1 nan 2 3 0 0 0 1\n")
     with pytest.raises(data.DataError, match="holds no pose: all are masked"):
         data.read(path, bad="mask")
-    with pytest.raises(ValueError, match="'error' or 'mask', got 'drop'"):
+    with pytest.raises(ValueError, match="'error', 'gaps', 'mask', got 'drop'"):
         data.read(path, bad="drop")
+
+
+def test_rows_of_nan_are_gaps_and_other_invalid_poses_are_errors(tmp_path: Path) -> None:
+    path = tmp_path / "a.tum"
+    path.write_text("0.1 nan 2 3 0 0 0 1\n" + TUM)
+    sets = data.read(path, bad="gaps")
+    assert sets[0].mask.tolist() == [False, True]
+    assert "1 of 2 poses of a are masked" in sets.gaps[0]
+    assert not sets.notes
+    path.write_text("0.1 nan 2 3 0 0 0 1\n0.2 1 2 3 0 0 0 0\n" + TUM)
+    with pytest.raises(data.DataError, match=r"line 2, .*norm"):
+        data.read(path, bad="gaps")
 
 
 def test_a_set_of_one_pose_is_a_set(tmp_path: Path) -> None:
@@ -339,10 +351,16 @@ def test_a_missing_library_is_named_with_its_extra(tmp_path: Path) -> None:
 
 
 def test_huge_numbers_do_not_spoil_a_summary(tmp_path: Path) -> None:
-    (tmp_path / "a.tum").write_text(TUM + "1 1e200 2 3 0 0 0 1\n")
+    (tmp_path / "a.tum").write_text(TUM + "1 1e18 2 3 0 0 0 1\n")
     summary = data.describe(data.read(tmp_path / "a.tum").sets)
-    assert summary.distance == pytest.approx(1e200)
+    assert summary.distance == pytest.approx(1e18)
     assert torch.tensor(summary.offset).isfinite()
+
+
+def test_numbers_whose_squares_overflow_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.tum").write_text(TUM + "1 1e200 2 3 0 0 0 1\n")
+    with pytest.raises(data.DataError, match=r"line \d, .* out of range.* 1e\+200"):
+        data.read(tmp_path / "a.tum")
 
 
 # ---- XML -------------------------------------------------------------------------------------

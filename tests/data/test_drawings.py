@@ -16,7 +16,7 @@ from torch import Tensor
 
 import lieattn as la
 from lieattn import data
-from lieattn.data.svg import parse_transform
+from lieattn.data.formats.svg import parse_transform
 
 
 def by_hand(transform: str) -> np.ndarray:

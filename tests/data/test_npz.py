@@ -18,6 +18,7 @@ from real_files import BY_NAME
 
 import lieattn as la
 from lieattn import data
+from lieattn.data.formats.npz import _GUESSES
 
 # ---- what is read ----------------------------------------------------------------------------
 
@@ -26,6 +27,8 @@ def test_npz_knows_the_group_or_guesses_it(group: la.Group, tmp_path: Path) -> N
     path, g = tmp_path / "x.npz", group.random(2, 5, dtype=torch.float64)
     np.savez(path, poses=g.numpy(), group=np.array(group.name))
     assert data.read(path).group is group
+    if group not in _GUESSES.get(group.matrix_size, ()):
+        return
     np.savez(path, poses=g.float().numpy())
     assert data.read(path).group is group
     np.savez(path, poses=g[0].numpy())

@@ -112,12 +112,24 @@ def test_a_format_of_your_own_is_one_object(tmp_path: Path) -> None:
         "angles", "JSON of angles", (".json",), "SO(2)", lambda head, text: False, read_it
     )
     data.register(mine)
+    data.register(mine)  # the same object again
     try:
         (tmp_path / "x.json").write_text("[0.5, 1.5]")
         sets = data.read(tmp_path / "x.json")
         assert (sets.format, sets.why, len(sets[0])) == ("angles", "by its name alone", 2)
     finally:
         del data.reading._FORMATS["angles"]
+
+
+def test_a_format_does_not_replace_another() -> None:
+    known = data.formats()["tum"]
+    mine = data.Format("tum", "mine", (".x",), "SO(2)", lambda head, text: False, known.read)
+    try:
+        with pytest.raises(ValueError, match=r"'tum' is taken by TUM.*name, such as 'my-tum'"):
+            data.register(mine)
+        assert data.formats()["tum"] is known
+    finally:
+        data.reading._FORMATS["tum"] = known
 
 
 def test_reading_text_loads_no_library() -> None:

@@ -1,11 +1,12 @@
 """Poses from what people hold, and back."""
 
 import math
+import sys
 
 import pytest
 import torch
 
-from lieattn import SE2, SE3, SO2, SO3, Aff2, Aff3, Sim2, Sim3
+from lieattn import SE2, SE3, SO2, SO3, T2, T3, Aff2, Aff3, Sim2, Sim3
 
 
 def test_angles_round_trip() -> None:
@@ -114,3 +115,102 @@ def test_an_exact_half_turn_is_outside_but_has_a_logarithm() -> None:
     assert not SO3.in_chart(half)
     torch.testing.assert_close(SO3.to_physical(SO3.log(half)).abs(), torch.tensor([0, 0, math.pi]))
     assert not Aff3.in_chart(Aff3.from_parts(half, torch.zeros(3)))
+
+
+def test_two_columns_round_trip_and_any_two_vectors_will_do() -> None:
+    g = SE3.random(20, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    R, t = SE3.linear(g), SE3.translation(g)
+    torch.testing.assert_close(SO3.from_6d(SO3.to_6d(R)), R)
+    assert torch.equal(SO3.to_6d(R)[:, 3:], R[:, :, 1])
+    torch.testing.assert_close(SE3.from_6d(*SE3.to_6d(g)), g)
+    # The first vector keeps its direction, the second its side of it.
+    x = torch.randn(20, 6, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    made = SO3.from_6d(x)
+    SO3.check(made)
+    torch.testing.assert_close(made[..., 0], x[:, :3] / x[:, :3].norm(dim=-1, keepdim=True))
+    assert ((made[..., 1] * x[:, 3:]).sum(-1) > 0).all()
+    assert ((made[..., 2] * x[:, 3:]).sum(-1).abs() < 1e-12).all()
+    assert torch.autograd.gradcheck(SO3.from_6d, x[:2].requires_grad_())
+    with pytest.raises(ValueError, match=r"first two columns of rotations must have shape"):
+        SE3.from_6d(torch.zeros(2, 5), t)
+    with pytest.raises(ValueError, match="NaN"):
+        SO3.check(SO3.from_6d(torch.zeros(6)))
+    nearly_parallel = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 1.0 + 1e-6])
+    SO3.check(SO3.from_6d(nearly_parallel))
+
+
+def test_scipy_rotations_round_trip() -> None:
+    transform = pytest.importorskip("scipy.spatial.transform")
+    known = transform.Rotation.random(7, random_state=0)
+    R = SO3.from_scipy(known, dtype=torch.float64)
+    torch.testing.assert_close(R, torch.from_numpy(known.as_matrix()))
+    assert SO3.from_scipy(known).dtype == torch.get_default_dtype()
+    assert (SO3.to_scipy(R).inv() * known).magnitude().max() < 1e-14
+    g = SE3.from_scipy(known, torch.ones(7, 3), dtype=torch.float64)
+    rotation, t = SE3.to_scipy(g.reshape(7, 1, 4, 4))
+    assert (rotation.inv() * known).magnitude().max() < 1e-14
+    assert t.shape == (7, 1, 3)
+    single = SO3.to_scipy(SO3.from_scipy(known[0]).requires_grad_())
+    assert single.as_matrix().shape == (3, 3)
+    with pytest.raises(TypeError, match=r"must be a scipy.spatial.transform.Rotation, got Tensor"):
+        SO3.from_scipy(R)
+
+
+def test_without_scipy_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.spatial", None)
+    for convert in (SO3.from_scipy, SO3.to_scipy):
+        with pytest.raises(ImportError, match="pip install scipy"):
+            convert(torch.eye(3))
+
+
+def test_dual_quaternions_round_trip_and_multiply() -> None:
+    g, h = SE3.random(2, 20, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    p, q = SE3.to_dual_quaternion(g), SE3.to_dual_quaternion(h)
+    torch.testing.assert_close(SE3.from_dual_quaternion(p), g)
+    torch.testing.assert_close(SE3.from_dual_quaternion(-3 * p), g)
+    assert (p[..., :4] * p[..., 4:]).sum(-1).abs().max() < 1e-14
+    along = torch.cat((p[..., :4], p[..., 4:] + 0.5 * p[..., :4]), dim=-1)
+    torch.testing.assert_close(SE3.from_dual_quaternion(along), g)
+    real = hamilton(p[..., :4], q[..., :4])
+    dual = hamilton(p[..., :4], q[..., 4:]) + hamilton(p[..., 4:], q[..., :4])
+    product = SE3.from_dual_quaternion(torch.cat((real, dual), dim=-1))
+    torch.testing.assert_close(product, SE3.compose(g, h))
+    with pytest.raises(ValueError, match=r"dual quaternions .* must have shape \[\.\.\., 8\]"):
+        SE3.from_dual_quaternion(torch.zeros(4))
+
+
+def hamilton(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+    (a, b, c, d), (e, f, g, h) = p.unbind(-1), q.unbind(-1)
+    return torch.stack(
+        (
+            a * e - b * f - c * g - d * h,
+            a * f + b * e + c * h - d * g,
+            a * g - b * h + c * e + d * f,
+            a * h + b * g - c * f + d * e,
+        ),
+        dim=-1,
+    )
+
+
+def test_cameras_of_opencv_and_opengl_see_the_same() -> None:
+    camera = SE3.random(5, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    other = SE3.opencv_to_opengl(camera)
+    SE3.check(other)
+    assert torch.equal(SE3.opengl_to_opencv(other), camera)
+    assert torch.equal(SE3.translation(other), SE3.translation(camera))
+    p = torch.randn(5, 3, dtype=torch.float64)
+    seen = SE3.to_local(camera, p)  # x right, y down, z ahead
+    flipped = seen * torch.tensor([1.0, -1.0, -1.0])
+    torch.testing.assert_close(SE3.to_local(other, p), flipped)
+
+
+def test_points_are_translations() -> None:
+    p = torch.randn(4, 3)
+    assert torch.equal(T3.to_vector(T3.from_vector(p)), p)
+    assert torch.equal(T2.exp(p[:, :2]), T2.from_vector(p[:, :2]))
+    with pytest.raises(ValueError, match=r"T\(3\) vectors must have shape \[\.\.\., 3\], got"):
+        T3.from_vector(torch.zeros(4, 2))
+    with pytest.raises(ValueError, match=r"For points \[\.\.\., 3\] use T3.from_vector\(points\)"):
+        T3.log(torch.zeros(4, 5, 3))
+    with pytest.raises(ValueError, match=r"linear part misses I by 0.5\. T2.project\(g\) resets"):
+        T2.check(1.5 * torch.eye(3) - torch.diag(torch.tensor([0.0, 0.0, 0.5])))

@@ -5,10 +5,13 @@ import torch
 from torch import Tensor
 
 import lieattn
-from conftest import ALL_GROUPS
+from every_group import ALL_GROUPS
 from lieattn import Group
 
-CHARTS = [(name, "principal") for name in lieattn.groups()] + [("Aff2", "polar"), ("Aff3", "polar")]
+CHARTS = [(name, "principal") for name in lieattn.available_groups()] + [
+    ("Aff2", "polar"),
+    ("Aff3", "polar"),
+]
 
 
 def poses(group: Group, *batch: int, dtype: torch.dtype = torch.float32) -> Tensor:
@@ -49,6 +52,23 @@ def test_compiles_where_nothing_requires_a_gradient() -> None:
     g = poses(group, 5)
     compiled = torch.compile(group.log, fullgraph=True, backend="eager")
     torch.testing.assert_close(compiled(g), group.log(g), atol=2e-5, rtol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["SE3", "SE3 x SO2"])
+def test_actions_jacobians_and_scans_compile_without_graph_breaks(name: str) -> None:
+    group = ALL_GROUPS[name]
+    torch.compiler.reset()
+    g, x = poses(group, 5), torch.full((5, group.dim), 0.1)
+    points = torch.ones(5, group.point_dim)
+
+    def everything(g: Tensor, x: Tensor, points: Tensor) -> tuple[Tensor, ...]:
+        track = group.cumulative(group.retract(g, x))
+        inverse = group.right_jacobian_inverse(x)
+        return track, inverse, group.to_local(g, group.act(track, points))
+
+    compiled = torch.compile(everything, fullgraph=True, backend="eager")
+    for fast, eager in zip(compiled(g, x, points), everything(g, x, points), strict=True):
+        torch.testing.assert_close(fast, eager, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("name", list(ALL_GROUPS))

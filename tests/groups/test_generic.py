@@ -4,23 +4,14 @@ import pytest
 import torch
 
 import lieattn
-from algebras import GENERIC, HEISENBERG, LORENTZ, SE2_3, SL3, matrix, scrambled
+from algebras import GENERIC, HEISENBERG, LORENTZ, SL3, matrix, scrambled
 from lieattn import matrix_group
 
 
-@pytest.mark.parametrize("name", ["SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3", "Sim2", "Sim3"])
+@pytest.mark.parametrize("name", list(lieattn.available_groups()))
 def test_blocks_of_known_groups_are_found_without_a_hint(name: str) -> None:
     """Names, sizes and order, from a basis that is shuffled, mixed and not normalised."""
     assert matrix_group(name, scrambled(name)).blocks == lieattn.get_group(name).blocks
-
-
-@pytest.mark.parametrize(
-    ("basis", "sizes"),
-    [(SL3, [3, 5]), (SE2_3, [3, 3, 3]), (HEISENBERG, [1, 1, 1]), (LORENTZ, [3, 3])],
-    ids=["SL3", "SE_2(3)", "Heisenberg", "Lorentz"],
-)
-def test_blocks_of_other_groups(basis: torch.Tensor, sizes: list[int]) -> None:
-    assert [block.dim for block in matrix_group("G", basis).blocks] == sizes
 
 
 def test_coordinates_agree_with_the_closed_form_of_the_same_group() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import lieattn
-from conftest import ALL_GROUPS
+from every_group import ALL_GROUPS
 from lieattn import Group
 from lieattn.testing import sample_coordinates
 
@@ -19,9 +19,9 @@ def with_angle(group: Group, angle: float, count: int, dtype: torch.dtype) -> Te
     x = torch.randn(count, group.dim, generator=torch.Generator().manual_seed(0)).double()
     parts = list(x.split([block.dim for block in group.blocks], dim=-1))
     for i, block in enumerate(group.blocks):
-        if block.name == "rotation":
+        if block.kind == "rotation":
             parts[i] = parts[i] / parts[i].norm(dim=-1, keepdim=True) * angle * math.sqrt(2)
-        elif block.name in ("scale", "shear"):
+        elif block.kind in ("scale", "shear"):
             parts[i] = 0.1 * min(angle, 1.0) * parts[i]
     return torch.cat(parts, dim=-1).to(dtype)
 
@@ -137,7 +137,7 @@ def test_polar_gradcheck_at_identity_and_repeated_singular_values(name: str) -> 
 
 
 def _rotation_only(group: Group) -> Tensor:
-    keep = [float(block.name == "rotation") for block in group.blocks for _ in range(block.dim)]
+    keep = [float(block.kind == "rotation") for block in group.blocks for _ in range(block.dim)]
     return torch.tensor(keep, dtype=torch.float64)
 
 

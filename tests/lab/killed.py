@@ -11,8 +11,8 @@ import signal
 import sys
 from typing import Any
 
-from lieattn.lab.commands import app
-from lieattn.lab.infill.trainer import Trainer
+from lieattn.cli.app import app
+from lieattn.workflows.trainer import Trainer
 
 
 def kill_at_step(number: int) -> None:

@@ -22,6 +22,8 @@ from typer.testing import CliRunner
 
 import lieattn as la
 from lieattn import Group
+from lieattn._core.errors import RunError
+from lieattn.cli.app import app
 from lieattn.lab.bench import contestants, measuring, memory, progress, timing
 from lieattn.lab.bench.cases import PASSES, Case, Contestant, Problem
 from lieattn.lab.bench.forecast import Forecast
@@ -32,9 +34,7 @@ from lieattn.lab.bench.request import Request, request
 from lieattn.lab.bench.results import gather, ratio, rows, short, skipped
 from lieattn.lab.bench.run import run
 from lieattn.lab.bench.terminal import print_tables
-from lieattn.lab.commands import app
 from lieattn.lab.report import markdown
-from lieattn.lab.storage import RunError
 
 ROOT = Path(__file__).parents[2]
 TINY = Request(("SE3", "SO3"), (4, 8), (2,), heads=2, repeat=2, budget=0.1, memory=False)
@@ -446,15 +446,16 @@ def test_publishing_writes_pages_that_agree_with_the_numbers(
     tool = runpy.run_path(str(ROOT / "tools" / "publish_bench.py"))
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "bench.json").write_text(json.dumps(found))
-    front = (ROOT / "README.md").read_text(encoding="utf-8")
-    (tmp_path / "README.md").write_text(front, encoding="utf-8")
+    short = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "performance.md").write_text(short, encoding="utf-8")
     tool["publish"](tmp_path / "run", tmp_path)
     page = (tmp_path / "docs" / "benchmarks" / "README.md").read_text(encoding="utf-8")
     assert found["command"] in page
     for name in re.findall(r"\]\((figures/[^)]*)\)", page):
         assert (tmp_path / "docs" / "benchmarks" / name).exists()
     table = markdown.table(front_table(found))
-    written = (tmp_path / "README.md").read_text(encoding="utf-8")
+    written = (tmp_path / "docs" / "performance.md").read_text(encoding="utf-8")
     assert f"<!-- bench -->\n{table}\n\n{front_note(found)}\n<!-- end of bench -->" in written
     assert "forward / forward + backward with pose gradients" in front_note(found)
     assert len(front_table(found).rows) == 2
@@ -464,17 +465,18 @@ def test_publishing_writes_pages_that_agree_with_the_numbers(
 
 
 def test_the_pages_say_what_the_published_numbers_say() -> None:
-    """Without published numbers the front page has no table."""
+    """Without published numbers docs/performance.md has no table."""
     tool = runpy.run_path(str(ROOT / "tools" / "publish_bench.py"))
-    docs, front = ROOT / "docs" / "benchmarks", (ROOT / "README.md").read_text(encoding="utf-8")
+    docs = ROOT / "docs" / "benchmarks"
+    short = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     if not (docs / "bench.json").exists():
-        assert "<!-- bench -->\n<!-- end of bench -->" in front
+        assert "<!-- bench -->\n<!-- end of bench -->" in short
         assert not (docs / "README.md").exists()
         return
     published = json.loads((docs / "bench.json").read_text(encoding="utf-8"))
     assert published["complete"]
     assert tool["page"](published) == (docs / "README.md").read_text(encoding="utf-8")
-    assert tool["with_table"](front, published) == front
+    assert tool["with_table"](short, published) == short
     for figure in document(published).figures():
         assert (docs / "figures" / f"{figure.name}.svg").exists()
 
@@ -505,7 +507,7 @@ def test_requests_have_defaults_and_take_names_as_people_write_them() -> None:
     assert asked.groups == ("SE3", "Aff2")
     assert (asked.sizes, asked.repeat) == ((128, 512), 5)
     full = request(["all"], [9, 3], [], [], quick=False, limit=1.0, threads=1, heads=2)
-    assert full.groups == tuple(la.groups())
+    assert full.groups == tuple(la.available_groups())
     assert (full.sizes, full.widths, full.heads) == ((3, 9), (16, 64), 2)
 
 
@@ -519,7 +521,7 @@ def test_the_command_says_in_a_line_what_is_wrong(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["bench", "--quick", *arguments])
         assert done.exit_code == 2
         assert done.stdout == ""
-        assert re.fullmatch(rf"lieattn: {message}\.\n", done.stderr)
+        assert re.fullmatch(rf"lieattn: {message}[.?]\n", done.stderr)
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
@@ -539,9 +541,10 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors == f"lieattn: stopped. What was measured is in {tmp_path}.\n"
-    kept = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
-    assert not kept["complete"]
-    assert kept["cells"][0]["records"][0]["minimum"] > 0
+    kept = f"What was measured is in {tmp_path}."
+    assert errors == f"lieattn bench: stopped by Ctrl-C. {kept}\n"
+    found = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    assert not found["complete"]
+    assert found["cells"][0]["records"][0]["minimum"] > 0
     assert "SDPA" in out
     assert "stopped before its end" in (tmp_path / "bench.md").read_text(encoding="utf-8")

@@ -11,10 +11,10 @@ from walks import command, write_tum
 
 import lieattn as la
 from lieattn import data
-from lieattn.lab.infill.evaluation import errors_of, rivals
-from lieattn.lab.infill.kinds import kind_features, kind_of, vocabulary
-from lieattn.lab.infill.store import load_trained
-from lieattn.lab.infill.tensors import Stack, stack
+from lieattn.workflows.evaluation import errors_of, rivals
+from lieattn.workflows.kinds import kind_features, kind_of, vocabulary
+from lieattn.workflows.store import load_trained
+from lieattn.workflows.tensors import Stack, stack
 
 SIZE = ["--steps", "4", "--every", "2", "--dim", "16", "--layers", "1", "--window", "12"]
 

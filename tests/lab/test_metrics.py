@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import lieattn as la
-from lieattn.completion import Completion
-from lieattn.lab.metrics import evaluate, flanking, pose_errors
-from lieattn.lab.protocols import PROTOCOLS, build_model
-from lieattn.lab.sequences import SequenceSet, make_sequences
+from lieattn.lab.paper.metrics import evaluate, flanking, pose_errors
+from lieattn.lab.paper.protocols import PROTOCOLS, build_model
+from lieattn.lab.paper.sequences import SequenceSet, make_sequences
+from lieattn.models.completion import Completion
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -13,13 +16,16 @@ from rich.console import Console
 from walks import TINY, command, curve, write_tum
 
 import lieattn as la
+from held import as_earlier, unpack
 from lieattn import data
-from lieattn.lab.infill.answers import print_filled, quaternions
-from lieattn.lab.infill.filling import Unfillable, fill_set, gap_lengths, spans
-from lieattn.lab.infill.picture import views
-from lieattn.lab.infill.predict import parse_places
-from lieattn.lab.infill.store import BEST, LAST, load_trained
-from lieattn.lab.storage import RunError
+from lieattn._core.errors import RunError
+from lieattn._core.files import pack
+from lieattn.workflows.answers import print_filled, quaternions
+from lieattn.workflows.filling import Unfillable, fill_set, gap_lengths, spans
+from lieattn.workflows.picture import views
+from lieattn.workflows.predict import parse_places
+from lieattn.workflows.store import BEST, LAST, load_trained
+from memory import LargestTensor
 
 # ---- answers -------------------------------------------------------------------------------------
 
@@ -274,6 +280,143 @@ def test_a_truncated_checkpoint_is_told(run: Path, tmp_path: Path, cut: int) -> 
     assert "Traceback" not in out + errors
 
 
+def craft(run: Path, path: Path, **changes: Any) -> Path:
+    """The best checkpoint of a run with other fields of its JSON, and valid checksums."""
+    tensors, about = unpack(run / BEST)
+    for name, value in changes.items():
+        part = about if name in about else about["progress" if name == "step" else "choice"]
+        part[name] = value
+    path.write_bytes(pack(tensors, about))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"config": {"layers": 10**5}}, "layers=100000 has more than"),
+        ({"config": {"layers": 10**30}}, "has more than"),
+        ({"config": {"dim": 20_000}}, "dim=20000, layers=3 has more than"),
+        ({"config": []}, r"its config is \[\], expected an object"),
+        ({"scale": 0}, "its scale is 0, expected a number from 1e-30 to 1e.30"),
+        ({"scale": -1}, "its scale is -1"),
+        ({"scale": "metre"}, "its scale is 'metre'"),
+        ({"scale": 10**400}, "its scale is 1000"),
+        ({"normalise": 1}, "its normalise is 1, expected true or false"),
+        ({"chart": "flat"}, "its chart is 'flat', expected principal or polar"),
+        ({"kinds": [1]}, "its kinds is .*a list of texts"),
+        ({"kinds": ["a"] * 1000}, "its tensor .*embed.weight' is"),
+        ({"longest": -1}, "its longest is -1"),
+        ({"longest": True}, "its longest is True, expected a whole number"),
+        ({"longest": 10**7}, "its longest is 10000000, expected a whole number from 0 to 1e.06"),
+        ({"step": 0.5}, "its step is 0.5"),
+        ({"progress": 3}, "its step is None"),
+        ({"settings": [1]}, r"its settings is \[1\], expected an object"),
+        ({"settings": {"bends": 10**6}}, "its tensor .*embed.weight' is"),
+        ({"settings": {"window": 0}}, "window must be at least 3, got 0"),
+        ({"group": 3}, "its group is 3, expected text"),
+        ({"group": "SE9"}, "unknown group 'SE9'"),
+        ({"learned": [[]]}, "its learned is"),
+        ({"data": None}, "its data is None"),
+        ({"kind": "x"}, "kind 'x', format 4; this lieattn, .*, reads formats 3 and 4"),
+        ({"format": 3}, "kind 'lieattn infill', format 3; this"),
+        ({"format": True}, "format True"),
+    ],
+    ids=str,
+)
+def test_crafted_checkpoints_are_refused_in_a_line(
+    run: Path, tmp_path: Path, changes: dict[str, Any], message: str
+) -> None:
+    bad = craft(run, tmp_path / BEST, **changes)
+    began = time.monotonic()
+    with LargestTensor() as allocated, pytest.raises(RunError, match=message) as told:
+        load_trained(bad)
+    assert allocated.elements < 10**6
+    assert time.monotonic() - began < 5
+    assert len(str(told.value)) < 1000
+
+
+@pytest.mark.parametrize("where", ["settings", "group", "kind", "chart", "data", "config"])
+def test_text_of_a_checkpoint_is_shown_short_and_escaped(
+    where: str, run: Path, tmp_path: Path
+) -> None:
+    evil = "\x1b]0;owned\x07" + "x" * 2_000_000
+    value = {"settings": {evil: 1}, "config": {evil: 1}, "data": {evil: evil}}.get(where, evil)
+    code, out, errors = command(
+        "predict", craft(run, tmp_path / BEST, **{where: value}), run.parent / "walk.tum"
+    )
+    assert (code, out) == (2, "")
+    assert errors.strip().isprintable()
+    assert len(errors) < 1000
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_weights_that_are_no_numbers_are_named(value: float, run: Path, tmp_path: Path) -> None:
+    tensors, about = unpack(run / BEST)
+    tensors["model.transformer.norm.weight"][3] = value
+    (tmp_path / BEST).write_bytes(pack(tensors, about))
+    code, _, errors = command("predict", tmp_path, run.parent / "walk.tum", "--hide", "5")
+    assert code == 2
+    assert "transformer.norm.weight holds NaN or infinity" in errors
+
+
+@pytest.mark.parametrize("value", [1e38, -3e38])
+def test_weights_beyond_reason_give_no_answer_and_that_is_said(
+    value: float, run: Path, tmp_path: Path
+) -> None:
+    tensors, about = unpack(run / BEST)
+    tensors = {k: torch.full_like(x, value) for k, x in tensors.items()}
+    (tmp_path / BEST).write_bytes(pack(tensors, about))
+    code, _, errors = command("predict", tmp_path, run.parent / "walk.tum", "--hide", "5")
+    assert code == 2
+    assert re.search(r"^lieattn: .*gives no finite answer for 'walk'", errors)
+    assert len(errors.splitlines()) == 1
+    code, _, errors = command("evaluate", tmp_path)
+    assert code == 2
+    assert re.search(r"^lieattn: the model G gives no finite answer", errors)
+
+
+def test_a_checkpoint_of_an_earlier_version_is_used_with_a_note(run: Path, tmp_path: Path) -> None:
+    tensors, about = unpack(run / BEST)
+    (tmp_path / BEST).write_bytes(as_earlier(tensors, {**about, "format": 3}))
+    walk = run.parent / "walk.tum"
+    code, text, errors = command("predict", tmp_path, walk, "--hide", "5", "--json")
+    assert (code, errors) == (0, "")
+    found = json.loads(text)
+    assert ["is of an earlier lieattn" in note for note in found["notes"]] == [True]
+    _, text, _ = command("predict", run, walk, "--hide", "5", "--json")
+    assert json.loads(text)["sets"] == found["sets"]
+    code, text, _ = command("evaluate", tmp_path)
+    assert code == 0
+    assert text.count("is of an earlier lieattn") == 1
+    # Of this format without its checksum, or with a number that the file does not agree to.
+    for content in (as_earlier(tensors, about), pack(tensors, {**about, "format": 3})):
+        (tmp_path / BEST).write_bytes(content)
+        code, _, errors = command("predict", tmp_path, walk, "--hide", "5")
+        assert code == 2
+        assert "is no whole checkpoint of lieattn train (kind 'lieattn infill', format" in errors
+
+
+def test_what_to_do_about_a_file_that_cannot_be_written_fits_the_command(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    for option, name in (("--save", "x.tum"), ("--plot", "x.png")):
+        walk = run.parent / "walk.tum"
+        out = tmp_path / name
+        code, _, errors = command("predict", run, walk, "--hide", "5", option, out)
+        assert code == 2
+        assert f"Free some space, or name another file with {option}." in errors
+        assert "--out" not in errors
+        assert "--again" not in errors
+    code, _, errors = command("evaluate", run, "--out", tmp_path / "x.json")
+    assert code == 2
+    assert "Free some space, or name another file with --out." in errors
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_mistakes_are_met_with_a_line(run: Path, tmp_path: Path) -> None:
     walk = run.parent / "walk.tum"
     model = tmp_path / "pretrained"
@@ -346,11 +489,11 @@ def test_models_of_one_folder_are_told_apart_and_none_is_taken_twice(run: Path) 
 
 def test_rivals_are_what_they_say(run: Path) -> None:
     """The error of a copy, by hand: hidden poses against the nearest visible ones."""
-    from lieattn.lab.infill.evaluation import errors_of, rivals
+    from lieattn.workflows.evaluation import errors_of, rivals
 
     poses = curve(9)[None].float()
     hidden = (torch.arange(9) == 4)[None]
-    from lieattn.lab.infill.tensors import Stack
+    from lieattn.workflows.tensors import Stack
 
     exam = [(Stack(poses, torch.ones(1, 9, dtype=torch.bool)), hidden)]
     copied, _, _ = errors_of(la.SE3, rivals(la.SE3)["nearest"], exam)

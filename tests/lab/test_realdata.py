@@ -17,15 +17,15 @@ import torch
 from walks import command
 
 import lieattn as la
+from lieattn._core.errors import RunError
 from lieattn.data import PoseSet, save
-from lieattn.lab.infill.advice import choose
-from lieattn.lab.infill.run import hidden_of_test, make_trainer
-from lieattn.lab.infill.settings import TrainSettings
-from lieattn.lab.infill.sources import parts
 from lieattn.lab.realdata.pairs import pairs_used
 from lieattn.lab.realdata.plan import GROUPS, chosen, models_of, plan
 from lieattn.lab.realdata.repeats import repeats
-from lieattn.lab.storage import RunError
+from lieattn.workflows.advice import choose
+from lieattn.workflows.settings import TrainSettings
+from lieattn.workflows.sources import parts
+from lieattn.workflows.train import hidden_of_test, make_trainer
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = ("--group", "SO2", "--seeds", 2, "--steps", 10, "--jobs", 1)
@@ -174,7 +174,10 @@ def test_stopped_by_a_key_it_says_how_to_go_on(tmp_path: Path) -> None:
     finally:
         started.kill()
     assert started.returncode == 130
-    assert errors == "lieattn: stopped. The same command, without --again, goes on from here.\n"
+    assert errors == (
+        "lieattn realdata: stopped by Ctrl-C. What was computed is kept; the same command goes on "
+        "from there.\n"
+    )
 
 
 def test_killed_it_takes_its_workers_along(tmp_path: Path) -> None:
@@ -246,7 +249,7 @@ def test_what_repeats_in_rows_and_in_nothing(tmp_path: Path) -> None:
 
 def test_invariant_point_attention_is_a_rival_on_se3() -> None:
     pytest.importorskip("invariant_point_attention")
-    from lieattn.lab.infill.ipa import PointInfillModel
+    from lieattn.models.baselines.ipa import PointInfillModel
 
     torch.manual_seed(0)
     model = PointInfillModel(la.SE3, la.LieTransformerConfig(dim=16, heads=2, layers=2))

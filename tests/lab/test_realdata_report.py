@@ -13,12 +13,12 @@ import pytest
 from rich.console import Console
 
 import lieattn as la
-from lieattn.lab.infill.settings import TrainSettings
 from lieattn.lab.realdata.affine import charts_table
 from lieattn.lab.realdata.plan import GROUPS, RECIPES
 from lieattn.lab.realdata.report import build, front_note, glance_table, group_table, print_tables
 from lieattn.lab.realdata.results import rows_of, verdict
 from lieattn.lab.report import markdown
+from lieattn.workflows.settings import TrainSettings
 
 ROOT = Path(__file__).parents[2]
 
@@ -153,15 +153,16 @@ def test_publishing_writes_pages_that_agree_with_the_numbers(tmp_path: Path) -> 
     found = whole()
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "results.json").write_text(json.dumps(found))
-    front = (ROOT / "README.md").read_text(encoding="utf-8")
-    (tmp_path / "README.md").write_text(front, encoding="utf-8")
+    short = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "training.md").write_text(short, encoding="utf-8")
     tool["publish"](tmp_path / "run", tmp_path)
     page = (tmp_path / "docs" / "real-data" / "README.md").read_text(encoding="utf-8")
     assert found["command"] in page
     assert markdown.table(charts_table(found)) in page
     for name in re.findall(r"\]\((figures/[^)]*)\)", page):
         assert (tmp_path / "docs" / "real-data" / name).exists()
-    written = (tmp_path / "README.md").read_text(encoding="utf-8")
+    written = (tmp_path / "docs" / "training.md").read_text(encoding="utf-8")
     assert f"<!-- realdata -->\n{markdown.table(glance_table(found))}\n" in written
     (tmp_path / "run" / "results.json").write_text(json.dumps({**found, "runs": found["runs"][1:]}))
     with pytest.raises(SystemExit, match="does not hold the whole table: 80 of 81"):
@@ -170,10 +171,10 @@ def test_publishing_writes_pages_that_agree_with_the_numbers(tmp_path: Path) -> 
 
 def test_the_pages_say_what_the_published_numbers_say() -> None:
     tool, docs = published()
-    front = (ROOT / "README.md").read_text(encoding="utf-8")
+    short = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
     found = json.loads((docs / "results.json").read_text(encoding="utf-8"))
     tool["require_whole"](found, docs)
     assert tool["page"](found) == (docs / "README.md").read_text(encoding="utf-8")
-    assert tool["with_table"](front, found) == front
+    assert tool["with_table"](short, found) == short
     for figure in build(found).figures():
         assert (docs / "figures" / f"{figure.name}.svg").exists()

@@ -12,13 +12,13 @@ import torch
 from rich.console import Console
 
 import lieattn as la
-from lieattn.lab.protocols import PROTOCOLS, Settings
+from lieattn.lab.paper.protocols import PROTOCOLS, Settings
+from lieattn.lab.paper.results import attention_maps, gather, result_of
+from lieattn.lab.paper.training import Trainer
 from lieattn.lab.report import content, html, markdown, write_report
 from lieattn.lab.report.document import Section
 from lieattn.lab.report.summary import Number, comparisons
 from lieattn.lab.report.terminal import print_tables
-from lieattn.lab.results import attention_maps, gather, result_of
-from lieattn.lab.training import Trainer
 
 GROUPS = ("SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3")
 TIMING = [

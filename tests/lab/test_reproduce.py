@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from lieattn.lab import reproduce, workers
-from lieattn.lab.reproduce import Request, request
-from lieattn.lab.storage import RunError
-from lieattn.lab.workers import Event, run_all
+from lieattn._core.errors import RunError
+from lieattn.lab.paper import reproduce, workers
+from lieattn.lab.paper.reproduce import Request, request
+from lieattn.lab.paper.workers import Event, run_all
 
 COMMAND = (sys.executable, "-m", "lieattn.cli", "reproduce")
 SMALL = ("--group", "SE2", "--epochs", "3", "--instances", "64", "--seeds", "2")
@@ -110,6 +110,7 @@ def test_another_configuration_in_the_folder_is_refused(finished: tuple[Path, st
     assert (out / "results.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_killed_three_times_it_ends_with_the_same_json(tmp_path: Path) -> None:
     size = ("--group", "SE2", "--model", "G", "--model", "A", "--epochs", "40", "--seeds", "2")
     size = (*size, "--instances", "320")
@@ -168,7 +169,10 @@ def test_ctrl_c_says_how_to_go_on(wait: float, tmp_path: Path) -> None:
     finally:
         process.kill()
     assert process.returncode == 130
-    assert errors == "lieattn: stopped. The same command goes on from here.\n"
+    assert errors == (
+        "lieattn reproduce: stopped by Ctrl-C. What was computed is kept; the same command goes on "
+        "from there.\n"
+    )
 
 
 def test_a_worker_never_hears_ctrl_c_itself(tmp_path: Path) -> None:
@@ -220,6 +224,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text(encoding="utf-8") == "not a folder"
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_named_and_the_run_goes_on(tmp_path: Path) -> None:
     arguments = (*SMALL, "--model", "G", "--out", str(tmp_path))
     assert run(*arguments).returncode == 0
@@ -275,6 +280,7 @@ def test_a_worker_that_is_killed_is_said(moment: str, tmp_path: Path) -> None:
     timer.cancel()
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_write_is_said(tmp_path: Path) -> None:
     arguments = (*SMALL, "--model", "G", "--out", str(tmp_path))
     blocked = tmp_path / "paper" / "SE2" / "G" / "seed-0-best"
@@ -310,6 +316,26 @@ def test_time_is_kept_across_interruptions(tmp_path: Path) -> None:
     noted = reproduce.sessions(tmp_path)
     assert [session["runs"] for session in noted] == [3, 3]
     assert all(session["seconds"] >= 0 for session in noted)
+
+
+def test_every_run_is_counted_once(finished: tuple[Path, str], tmp_path: Path) -> None:
+    out = tmp_path / "copy"
+    shutil.copytree(finished[0], out)
+    noted = json.loads((out / "timing.json").read_text(encoding="utf-8"))
+    noted[0]["finished"].remove("paper/SE2/G")  # a kill between a result and its note
+    noted[0]["runs"] -= 2
+    (out / "timing.json").write_text(json.dumps(noted), encoding="utf-8")
+    assert run(*SMALL, "--out", str(out)).returncode == 0
+    assert sum(session["runs"] for session in reproduce.sessions(out)) == 6
+    assert run(*SMALL, "--model", "A", "--again", "--out", str(out)).returncode == 0
+    noted = reproduce.sessions(out)
+    assert sum(session["runs"] for session in noted) == 6
+    names = [name for session in noted for name in session["finished"]]
+    assert sorted(names) == ["paper/SE2/A", "paper/SE2/C", "paper/SE2/G"]
+    assert noted[-1]["finished"] == ["paper/SE2/A"]
+    (out / "timing.json").unlink()
+    assert run(*SMALL, "--out", str(out)).returncode == 0
+    assert [session["runs"] for session in reproduce.sessions(out)] == [6]
 
 
 def test_what_is_not_installed_is_said_before_training(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import lieattn as la
-from lieattn.lab import sequences
-from lieattn.lab.sequences import make_sequences, random_frames, random_steps
+from lieattn.lab.paper import sequences
+from lieattn.lab.paper.sequences import make_sequences, random_frames, random_steps
 
 GROUPS = ("SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3")
 
@@ -73,9 +73,9 @@ def test_frames_and_steps_have_the_stated_sizes(name: str) -> None:
     parts = physical.split([block.dim for block in group.blocks], dim=-1)
     for block, part in zip(group.blocks, parts, strict=True):
         radius = part.norm(dim=-1)
-        if block.name == "translation":
+        if block.kind == "translation":
             assert part.std().item() == pytest.approx(0.5, rel=0.03)
-        elif block.name == "rotation":
+        elif block.kind == "rotation":
             assert radius.max() <= torch.pi / 8
             # uniform in the ball: the share within half the radius is 2^-dim
             inside = (radius < torch.pi / 16).double().mean().item()

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import lieattn as la
-from lieattn.lab.batches import Batches
-from lieattn.lab.protocols import MODELS, PROTOCOLS, Settings, build_model
-from lieattn.lab.sequences import make_sequences
-from lieattn.lab.stacked import ParameterStack, StackedNetwork
-from lieattn.lab.storage import RunFolder
-from lieattn.lab.training import Trainer, data
+from lieattn.lab.paper.batches import Batches
+from lieattn.lab.paper.protocols import MODELS, PROTOCOLS, Settings, build_model
+from lieattn.lab.paper.sequences import make_sequences
+from lieattn.lab.paper.stacked import ParameterStack, StackedNetwork
+from lieattn.lab.paper.storage import RunFolder
+from lieattn.lab.paper.training import Trainer, data
 
 GROUPS = ("SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3")
 TINY = {"epochs": 2, "train": 128, "validation": 20, "test": 20, "compiled": False}
@@ -90,6 +90,7 @@ def test_training_equals_a_plain_loop_over_the_users_model(model: str) -> None:
     assert torch.allclose(ours.delta, theirs.delta, atol=1e-4)
 
 
+@pytest.mark.slow
 # Dynamo looks at the gradient of every input, and hidden states are no leaves.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 @pytest.mark.parametrize("model", MODELS)

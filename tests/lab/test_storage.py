@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
+import random
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from lieattn.lab import storage
-from lieattn.lab.protocols import Settings
-from lieattn.lab.storage import RunError, RunFolder, claim, write_bytes
-from lieattn.lab.training import State, Trainer
+from held import as_earlier, unpack
+from lieattn._core import files
+from lieattn._core.errors import RunError
+from lieattn._core.folders import write_bytes
+from lieattn.lab.paper import storage
+from lieattn.lab.paper.protocols import Settings
+from lieattn.lab.paper.stacked import ParameterStack
+from lieattn.lab.paper.storage import RunFolder, claim
+from lieattn.lab.paper.training import HISTORY, State, Trainer
 
 SETTINGS = Settings(
     "SE2",
@@ -38,8 +46,8 @@ def folder(tmp_path: Path) -> RunFolder:
 
 
 def state(epoch: int) -> State:
-    x = torch.full((1, 16), float(epoch))
-    history = [[{"epoch": k + 1} for k in range(epoch)]]
+    x = torch.full((1, sum(ParameterStack(SETTINGS.build()).sizes)), float(epoch))
+    history = [[{**dict.fromkeys(HISTORY, 0.5), "epoch": k + 1} for k in range(epoch)]]
     return State(x, x + 1, x + 2, x + 3, [0.1], [epoch], epoch, history)
 
 
@@ -77,6 +85,90 @@ def test_a_restored_trainer_goes_on_as_if_nothing_had_happened(folder: RunFolder
     assert torch.equal(second.state.parameters, whole.state.parameters)
     assert torch.equal(second.state.best, whole.state.best)
     assert second.state.history == whole.state.history
+
+
+def test_a_run_that_diverges_keeps_its_numbers(folder: RunFolder) -> None:
+    """JSON has no infinity: what was never reached and what is none come back all the same."""
+    one = state(2)
+    one.best_error, one.history[0][1]["train_loss"] = [math.inf], math.nan
+    one.history[0][0]["validation_loss"] = math.inf
+    folder.save(one)
+    back, heard = warnings_of(folder)
+    assert back is not None
+    assert not heard
+    assert back.best_error == [math.inf]
+    assert not math.isfinite(back.history[0][0]["validation_loss"])
+    assert math.isnan(back.history[0][1]["train_loss"])
+    assert back.history[0][1]["rate"] == 0.5
+
+
+def test_a_run_goes_on_from_a_checkpoint_of_an_earlier_version(folder: RunFolder) -> None:
+    one = state(2)
+    tensors = {name: getattr(one, name) for name in ("parameters", "mean", "square", "best")}
+    about = {"epoch": 2, "best_error": [math.inf], "best_epoch": [2], "history": one.history}
+    path = folder.path / storage.CHECKPOINT
+    path.write_bytes(as_earlier(tensors, about))
+    back, heard = warnings_of(folder)
+    assert back is not None
+    assert (back.epoch, back.best_error, heard) == (2, [math.inf], [])
+    assert torch.equal(back.best, one.best)
+    content = path.read_bytes()
+    path.write_bytes(content[:-5] + bytes([content[-5] ^ 1]) + content[-4:])
+    assert "its checksum does not match" in warnings_of(folder)[1][0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epoch": -1},
+        {"epoch": 5},
+        {"epoch": True},
+        {"best_error": 3},
+        {"best_error": ["x"]},
+        {"best_epoch": [None]},
+        {"history": [[]]},
+        {"history": [[{}, {}]]},
+        {"history": [[3, 4]]},
+        {"more": 1},
+        {"format": 1},
+        {"format": None},
+    ],
+    ids=str,
+)
+def test_a_checkpoint_that_fits_nothing_is_set_aside(
+    folder: RunFolder, change: dict[str, Any]
+) -> None:
+    folder.save(state(1))
+    folder.save(state(2))
+    path = folder.path / storage.CHECKPOINT
+    tensors, about = unpack(path)
+    path.write_bytes(files.pack(tensors, {**about, **change}))
+    back, (heard,) = warnings_of(folder)
+    assert "it holds no state of this run" in heard
+    assert back is not None
+    assert back.epoch == 1
+
+
+def test_tensors_of_another_run_are_refused(folder: RunFolder) -> None:
+    folder.save(state(1))
+    path = folder.path / storage.CHECKPOINT
+    tensors, about = unpack(path)
+    for change in ({"best": torch.zeros(1, 3)}, {"best": tensors["best"].double()}):
+        path.write_bytes(files.pack({**tensors, **change}, about))
+        assert "its tensor 'best' is" in warnings_of(folder)[1][0]
+
+
+def test_single_flipped_bits_of_a_checkpoint_are_noticed(folder: RunFolder) -> None:
+    folder.save(state(1))
+    path = folder.path / storage.CHECKPOINT
+    content = path.read_bytes()
+    start, draw = 8 + int.from_bytes(content[:8], "little"), random.Random(0)
+    for last in (8, start, len(content)):
+        for _ in range(20):
+            damaged = bytearray(content)
+            damaged[draw.randrange(last)] ^= 1 << draw.randrange(8)
+            path.write_bytes(damaged)
+            assert warnings_of(folder)[0] is None
 
 
 def test_no_checkpoint_is_no_state(folder: RunFolder) -> None:
@@ -204,7 +296,7 @@ def test_a_full_disk_is_said_and_loses_nothing(
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(storage.os, "fsync", full)
+    monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(RunError, match=r"No space left.*--out"):
         folder.save(state(2))
     monkeypatch.undo()
@@ -227,10 +319,40 @@ def test_a_folder_that_became_read_only_is_said(
     def refuse(*arguments: object, **options: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    monkeypatch.setattr(storage, "open", refuse, raising=False)
+    monkeypatch.setattr(files, "open", refuse, raising=False)
     monkeypatch.setattr(Path, "unlink", refuse)
-    with pytest.raises(RunError, match="Read-only file system"):
+    with pytest.raises(RunError, match="Read-only file system") as told:
         folder.save(state(1))
+    assert "Allow writing there, or choose another folder with --out" in str(told.value)
+    assert "space" not in str(told.value)
+
+
+def test_what_to_do_fits_what_went_wrong_and_the_command(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for path, option, told in (
+        (tmp_path / "file" / "x", "", r"file where a folder is expected.*folder with --out"),
+        (tmp_path / "file" / "x", "--save", r"file where a folder is expected.*file with --save"),
+        (tmp_path / "folder", "--plot", r"folder where a file is expected.*file with --plot"),
+    ):
+        with pytest.raises(RunError, match=told) as error:
+            write_bytes(path, b"", option=option)
+        assert "space" not in str(error.value)
+        assert "--again" not in str(error.value)
+        assert ("--out" in str(error.value)) == (not option)
+    assert [path.name for path in tmp_path.rglob("*.part")] == []
+
+
+def test_a_full_disk_is_said_for_files_outside_of_runs_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(RunError, match=r"Free some space, or name another file with --save") as e:
+        write_bytes(tmp_path / "x.tum", b"x", option="--save")
+    assert "--again" not in str(e.value)
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:

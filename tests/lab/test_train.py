@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,18 @@ import torch
 from rich.console import Console
 from walks import TINY, command, write_tum
 
+from held import as_earlier, unpack
 from lieattn import data
-from lieattn.lab.checksummed import unpack
-from lieattn.lab.infill.hiding import hide_some
-from lieattn.lab.infill.settings import ENOUGH, PRACTICE, TrainSettings, merged
-from lieattn.lab.infill.sources import parts
-from lieattn.lab.infill.store import BEST, LAST, LOG, TrainFolder, load_trained
-from lieattn.lab.infill.tables import print_errors
-from lieattn.lab.infill.tensors import Stream, stack
-from lieattn.lab.infill.trainer import Trainer
-from lieattn.lab.storage import RunError
+from lieattn._core.errors import RunError
+from lieattn._core.files import pack
+from lieattn.workflows.hiding import hide_some
+from lieattn.workflows.settings import ENOUGH, PRACTICE, TrainSettings, merged
+from lieattn.workflows.sources import parts
+from lieattn.workflows.store import BEST, LAST, LOG, TrainFolder, load_trained
+from lieattn.workflows.tables import print_errors
+from lieattn.workflows.tensors import Stream, stack
+from lieattn.workflows.trainer import Trainer
+from started import Started
 
 
 @pytest.fixture
@@ -144,25 +147,33 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(
     assert results[0] == results[1]
 
 
-def test_ctrl_c_says_how_to_go_on(
-    tum: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "run"
+def interrupted(number: int) -> Callable[[Trainer], float]:
+    """`Trainer.step` with Ctrl-C before a step."""
     step = Trainer.step
 
-    def interrupted(self: Trainer) -> float:
-        if self.progress.step == 6:
+    def stopped(self: Trainer) -> float:
+        if self.progress.step == number:
             raise KeyboardInterrupt
         return step(self)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "step", interrupted)
-        code, _, errors = command("train", tum, *TINY, "--out", folder)
+    return stopped
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on(tum: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    sized = ["--steps", "100000", *TINY[2:], "--out", str(folder)]
+    started = Started("train", str(tum), *sized)
+    started.wait_for(lambda: len(log(folder)) >= 2 if (folder / LOG).exists() else False)
+    code, errors = started.stopped_by(signal.SIGINT)
     assert code == 130
-    assert errors == "lieattn: stopped. The same command goes on from the last checkpoint.\n"
-    code, out, _ = command("train", tum, *TINY, "--out", folder)
-    assert code == 0
-    assert "Going on from step 4." in out
+    found = re.fullmatch(
+        r"lieattn train: stopped by Ctrl-C\. The last checkpoint \(step (\d+)\) is kept; "
+        r"the same command goes on from there\.\n",
+        errors,
+    )
+    assert found, errors
+    assert unpack(folder / LAST)[1]["progress"]["step"] == int(found[1])
 
 
 def test_threads_are_those_of_the_run_before(tum: Path, tmp_path: Path) -> None:
@@ -176,6 +187,90 @@ def test_threads_are_those_of_the_run_before(tum: Path, tmp_path: Path) -> None:
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(1)
+
+
+def test_more_threads_than_any_machine_has_are_refused(tum: Path, tmp_path: Path) -> None:
+    most, threads, folder = 4 * (os.cpu_count() or 1), 100_000, tmp_path / "run"
+    code, _, errors = command("train", tum, *TINY, "--out", folder, "--threads", threads)
+    assert code == 2
+    assert f"{threads:,} threads are too many" in errors
+    assert f"at most {most} are taken" in errors
+    assert command("train", tum, *TINY, "--out", folder, "--threads", 1)[0] == 0
+    path = folder / "settings.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "threads": 2**31}))
+    code, _, errors = command("train", tum, *TINY, "--out", folder)
+    assert code == 2
+    assert "threads are too many" in errors
+    assert command("train", tum, *TINY, "--out", folder, "--threads", 1)[0] == 0
+
+
+@pytest.mark.parametrize("threads", [True, 0, -1, 1.5, "2", None, [1]])
+def test_threads_that_are_none_are_left_to_the_machine(threads: object, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(json.dumps({"threads": threads}))
+    assert TrainFolder(tmp_path).threads() is None
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[]", '{"settings": []}', '{"settings": {"dim": NaN}}', "9" * 5000]
+)
+def test_settings_that_are_damaged_are_told(text: str, tum: Path, tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text(text)
+    code, _, errors = command("train", tum, *TINY, "--out", tmp_path)
+    assert code == 2
+    assert "settings.json is damaged, or not of lieattn train" in errors
+
+
+def test_settings_of_another_run_are_shown_escaped_and_cut(tum: Path, tmp_path: Path) -> None:
+    where = ("--out", tmp_path / "run")
+    assert command("train", tum, *TINY, *where)[0] == 0
+    path = tmp_path / "run" / "settings.json"
+    held = json.loads(path.read_text())
+    evil = "\x1b]0;owned\x07" + "x" * 10**6
+    path.write_text(json.dumps({**held, "settings": {**held["settings"], "chart": evil}}))
+    code, _, errors = command("train", tum, *TINY, *where)
+    assert code == 2
+    assert "holds another run: chart was" in errors
+    assert errors.strip().isprintable()
+    assert len(errors) < 1000
+
+
+def test_a_run_of_an_earlier_version_goes_on_and_ends_with_the_same_bits(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk, earlier = whole.parent / "walk.tum", tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", interrupted(27))
+        assert command("train", walk, "--out", earlier, *STEADY)[0] == 130
+    for name in (LAST, BEST):
+        tensors, about = unpack(earlier / name)
+        (earlier / name).write_bytes(as_earlier(tensors, {**about, "format": 3}))
+    assert "is of an earlier lieattn" in load_trained(earlier).note
+    code, out, errors = command("train", walk, "--out", earlier, *STEADY)
+    assert (code, errors) == (0, "")
+    assert "Going on from step 20." in out
+    assert (earlier / LAST).read_bytes() == (whole / LAST).read_bytes()
+    assert (earlier / BEST).read_bytes() == (whole / BEST).read_bytes()
+    assert load_trained(earlier).note == ""
+
+
+def test_a_checkpoint_of_another_model_is_not_gone_on_from(tum: Path, tmp_path: Path) -> None:
+    where = ("--out", tmp_path / "run")
+    assert command("train", tum, *TINY, *where)[0] == 0
+    path = tmp_path / "run" / LAST
+    tensors, about = unpack(path)
+    path.write_bytes(pack({**tensors, "model.transformer.h0": torch.zeros(3)}, about))
+    code, _, errors = command("train", tum, *TINY, *where)
+    assert code == 2
+    assert "the checkpoint is of another model. Choose another --out, or --again" in errors
+
+
+def test_a_folder_that_is_a_file_is_not_a_full_disk(tum: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for out in (tmp_path / "file", tmp_path / "file" / "run"):
+        code, _, errors = command("train", tum, *TINY, "--out", out)
+        assert code == 2
+        assert "There is a file where a folder is expected: move it, or choose another" in errors
+        assert "space" not in errors
 
 
 def test_other_settings_or_data_are_refused(tum: Path, tmp_path: Path) -> None:
@@ -281,7 +376,18 @@ def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path:
         ('out = "x"', "has the key 'out', which is for the command: --out"),
         ("dim = 30", "dim must be a multiple of heads, got 30 and 4"),
         ("steps = [", "is no TOML"),
+        ("steps = " + "[" * 100_000, "is no TOML: it is nested too deeply"),
+        ("steps = " + "{a=" * 100_000, "is no TOML: it is nested too deeply"),
+        ("steps" + ".a" * 100_000 + " = 1", "is no TOML: it is nested too deeply"),
+        ('steps."a b"' + ' . "a b"' * 40 + " = 1", "is no TOML: it is nested too deeply"),
+        ("steps = " + "9" * 5000, "is no TOML"),
+        ("#" * 2_000_000, "is too long for a config"),
+        ("layers = 1001", "layers must be at most 1,000"),
+        ('group = "SE9"', "unknown group 'SE9'; known are"),
+        ('chart = "' + "x" * 100_000 + '"', "unknown chart 'x{37}...'; known are"),
+        ("dim = [" + "1," * 1000 + "]", r"dim must be a whole number, got \[1, 1.{50,60}\.\.\."),
     ],
+    ids=lambda text: text[:30],
 )
 def test_mistakes_in_a_config_are_told(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "c.toml"

@@ -12,8 +12,8 @@ import pytest
 import torch
 from walks import command, write_tum
 
-from lieattn.lab.checksummed import unpack
-from lieattn.lab.infill.store import LAST
+from held import unpack
+from lieattn.workflows.store import LAST
 
 SIZE = ["--steps", "12", "--every", "4", "--dim", "16", "--layers", "1"]
 
@@ -35,6 +35,7 @@ def torchrun(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 def test_two_processes_train_as_one_with_twice_the_batch(tmp_path: Path) -> None:
     walk = str(write_tum(tmp_path / "walk.tum"))
     two, one = tmp_path / "two", tmp_path / "one"

@@ -10,8 +10,8 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 import lieattn as la
-from lieattn.lab.commands import app
-from lieattn.lab.infill.answers import tum_rows
+from lieattn.cli.app import app
+from lieattn.workflows.answers import tum_rows
 
 TINY = ["--steps", "12", "--every", "4", "--dim", "16", "--layers", "1", "--batch", "8"]
 

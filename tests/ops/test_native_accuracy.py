@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from lieattn.ops import _native_call
+from lieattn.ops.native import call as _native_call
 from native_cases import GROUPS, MASKS, Case, check
 
 pytestmark = pytest.mark.usefixtures("seeded")
@@ -54,7 +54,7 @@ def test_hard_poses_in_sets_of_ragged_sizes(build: str, name: str, poses: str) -
 @pytest.mark.parametrize("keys", [1, 5, 20, 300])
 def test_attention_from_one_set_to_another(build: str, keys: int) -> None:
     check(Case(Nk=keys))
-    check(Case(Nk=keys, mask="ragged", bias=(keys,)))
+    check(Case(Nk=keys, mask="ragged", bias=(1, keys)))
 
 
 @pytest.mark.parametrize("mask", MASKS)
@@ -64,7 +64,10 @@ def test_masks(build: str, name: str, mask: str) -> None:
     check(Case(name, mask=mask, Nk=9))
 
 
-BIASES = [(1,), (13,), (13, 1), (13, 13), (3, 1, 1), (3, 13, 13), (2, 1, 1, 13), (2, 3, 13, 13)]
+BIASES = [
+    *[(1, 1), (1, 13), (13, 1), (13, 13)],
+    *[(1, 3, 1, 1), (1, 3, 13, 13), (2, 1, 1, 13), (2, 3, 13, 13)],
+]
 
 
 @pytest.mark.parametrize("bias", BIASES, ids=str)
@@ -108,4 +111,5 @@ def test_weights_that_are_huge_negative_or_nothing(build: str, name: str, weight
     affine = name.startswith("Aff")
     if weight > 1 and affine:
         weight = 1e2  # beyond, a sum over seeds is one near tie of two keys, on either side
-    check(Case(name, weight=weight), range(24 if affine else 8))
+    # Of Aff(2) a set where two keys nearly tie decides the sum of many.
+    check(Case(name, weight=weight), range(200 if name == "Aff2" else 24 if affine else 8))

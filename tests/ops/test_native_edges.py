@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import lieattn as la
-from native_cases import Case, attend, on_threads
+from native_cases import Case, attend, needs_kernel, on_threads
 
 pytestmark = pytest.mark.usefixtures("seeded")
 
@@ -20,7 +20,10 @@ def test_a_row_with_nothing_to_attend_to_is_zero_without_gradient(build: str) ->
     assert not out[0, :, 2].any()
     assert not coords[0, :, 2].any()
     assert out[1, :, 2].all()
-    for nothing in ({"mask": torch.zeros(7, dtype=torch.bool)}, {"bias": torch.tensor(-torch.inf)}):
+    for nothing in (
+        {"mask": torch.zeros(7, dtype=torch.bool)},
+        {"bias": torch.full((1, 1), -torch.inf)},
+    ):
         assert all(not x.any() for x in attend(poses, values, **nothing))
     assert all(not x.any() for x in attend(poses[:, :1], values[:, :, :1]))
 
@@ -83,7 +86,7 @@ def test_values_of_half_precision_come_back_as_such(build: str, dtype: torch.dty
 
 
 def test_gradients_come_for_what_needs_them(build: str) -> None:
-    inputs = Case(Nk=9, bias=(9,)).inputs(0)
+    inputs = Case(Nk=9, bias=(1, 9)).inputs(0)
     everything = {name: x.clone().requires_grad_() for name, x in inputs.items()}
     whole = gradients_of(everything)
     for alone, expected in zip(inputs, whole, strict=True):
@@ -117,3 +120,26 @@ def test_results_do_not_depend_on_which_thread_was_faster(build: str) -> None:
     first, *others = [on_threads(2, work) for _ in range(12)]
     for other in others:
         assert all(map(torch.equal, first, other))
+
+
+@needs_kernel
+@pytest.mark.parametrize("group", [la.SO2, la.SE2, la.SO3, la.SE3, la.Aff2, la.Aff3], ids=str)
+def test_exact_half_turns_are_decided_as_by_the_reference(group: la.Group) -> None:
+    """Among other poses, without a margin. Of SO(n) and SE(n) both are logarithms: w may differ."""
+    turn = group.identity(dtype=torch.float32).clone()
+    turn[0, 0] = turn[1, 1] = -1
+    generator = torch.Generator().manual_seed(0)
+    poses = group.random(40, 6, generator=generator)
+    poses[:, 3:] = group.compose(poses[:, :3], turn)
+    asked = {"mask": torch.ones(6, 6).tril().bool(), "exclude_self": True}
+    values, weights = torch.eye(6).expand(40, 1, 6, 6), torch.full((1, len(group.blocks)), 0.02)
+    found = {}
+    for backend in ("reference", "tiled", "native"):
+        g = poses.clone().requires_grad_()
+        out, coords = la.lie_attention(group, g, g, values, weights, **asked, backend=backend)
+        (gradient,) = torch.autograd.grad(out.square().sum() + coords.sum(), g)
+        assert gradient.isfinite().all()
+        found[backend] = out
+    for backend in ("tiled", "native"):
+        assert torch.equal(found[backend] > 0, found["reference"] > 0)
+        torch.testing.assert_close(found[backend], found["reference"], rtol=1e-3, atol=1e-4)

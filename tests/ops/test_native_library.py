@@ -1,8 +1,10 @@
 """Which library the native backend loads, and what it says without one."""
 
+from pathlib import Path
+
 import pytest
 
-from lieattn.ops import _native_library
+from lieattn.ops.native import library as _native_library
 from native_cases import LIBRARIES, needs_kernel
 
 pytestmark = pytest.mark.usefixtures("seeded")
@@ -37,8 +39,10 @@ def test_a_library_that_the_machine_cannot_run_is_refused(monkeypatch: pytest.Mo
     assert _native_library.load_best().build == "baseline"
 
 
-def test_a_library_that_was_not_built_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_native_library, "EXTENSION_SUFFIXES", [".none"])
+def test_a_library_that_was_not_built_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(_native_library, "FOLDER", tmp_path)
     with pytest.raises(_native_library.Missing, match=r"baseline build is not there: .* compiler"):
         _native_library.load_best()
 

@@ -67,7 +67,7 @@ def test_it_compiles_whole() -> None:
     inputs = [x.requires_grad_() for x in Case(Nq=9, bias=(9, 9)).inputs(0).values()]
 
     def run(q: Tensor, k: Tensor, values: Tensor, weights: Tensor, bias: Tensor) -> list[Tensor]:
-        out = la.lie_attention("SE3", q, k, values, weights, bias=bias, margin=0.1)
+        out = la.lie_attention("SE3", q, k, values, weights, None, True, bias=bias, margin=0.1)
         return [2 * x for x in out]
 
     torch._dynamo.reset()
@@ -84,7 +84,8 @@ def test_it_compiles_whole() -> None:
 def test_programs_are_exported_with_the_kernel_if_it_is_named(backend: str) -> None:
     class Layer(torch.nn.Module):
         def forward(self, poses: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-            return la.lie_attention(la.SE3, poses, poses, values, torch.ones(3, 2), backend=backend)
+            weights, options = torch.ones(3, 2), {"exclude_self": True, "backend": backend}
+            return la.lie_attention(la.SE3, poses, poses, values, weights, **options)
 
     tokens = torch.export.Dim("tokens", min=2)
     example = la.SE3.random(2, 5), torch.randn(2, 3, 5, 4)
@@ -102,7 +103,8 @@ def test_transforms_of_torch_func_are_left_to_others(compiled: bool) -> None:
     values = torch.randn(4, 3, 5, 2)
 
     def out(values: Tensor, backend: str = "auto") -> Tensor:
-        return la.lie_attention(la.SE3, poses, poses, values, weights, backend=backend)[0]
+        options = {"exclude_self": True, "backend": backend}
+        return la.lie_attention(la.SE3, poses, poses, values, weights, **options)[0]
 
     mapped: Callable[[Tensor], Tensor] = torch.func.vmap(out)
     if compiled:

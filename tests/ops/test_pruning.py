@@ -11,7 +11,8 @@ from torch import Tensor
 
 import lieattn as la
 from lieattn import Group
-from lieattn.ops import _native_call, _native_library
+from lieattn.ops.native import call as _native_call
+from lieattn.ops.native import library as _native_library
 
 LIBRARIES = {library.build: library for library in _native_library.available()}
 needs_kernel = pytest.mark.skipif(not LIBRARIES, reason="the kernel was not built")
@@ -389,7 +390,8 @@ def test_padding_is_left_out(build: str) -> None:
 def test_the_order_of_a_set_does_not_matter(build: str) -> None:
     (q, _, values, weights), _ = Scene("SE3", "clusters", Nq=600, B=1).inputs()
     order = torch.randperm(600, generator=torch.Generator().manual_seed(0))
-    run = partial(la.lie_attention, "SE3", weights=weights, backend="native", prune=1e-3)
+    options = {"weights": weights, "exclude_self": True, "backend": "native", "prune": 1e-3}
+    run = partial(la.lie_attention, "SE3", **options)
     for x, y in zip(
         run(q, q, values),
         run(q[:, order], q[:, order], values[:, :, order]),
@@ -415,7 +417,7 @@ def test_threads_change_nothing(build: str) -> None:
 def test_without_a_tolerance_nothing_changes(build: str, backend: str) -> None:
     scene = Scene("SE2", Nq=200)
     (q, k, values, weights), _ = scene.inputs()
-    plain = la.lie_attention("SE2", q, k, values, weights, backend=backend)
+    plain = la.lie_attention("SE2", q, k, values, weights, None, True, backend=backend)
     assert all(map(torch.equal, plain, scene.sums(0.0, backend)))
 
 
@@ -482,7 +484,6 @@ def test_layers_and_models_hand_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
         call(self, *arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(_native_call.Call, "__init__", spy)
-    monkeypatch.setattr("lieattn.model.CACHED_BYTES", 0)
     g = la.SE3.random(1, 80)
     la.LieAttention("SE3", 8, 2, prune=1e-3)(torch.zeros(1, 80, 8), g)
     la.LieTransformer("SE3", la.LieTransformerConfig(layers=1, prune=1e-4))(g)
@@ -499,7 +500,7 @@ def test_torch_accepts_the_ops() -> None:
 @needs_kernel
 def test_it_compiles_whole() -> None:
     (q, k, values, weights), _ = Scene("SE2", Nq=200).inputs()
-    run = partial(la.lie_attention, "SE2", backend="native", prune=1e-2)
+    run = partial(la.lie_attention, "SE2", exclude_self=True, backend="native", prune=1e-2)
     expected = run(q, k, values, weights)
     torch._dynamo.reset()
     compiled = torch.compile(run, fullgraph=True, backend="aot_eager")

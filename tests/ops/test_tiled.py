@@ -86,7 +86,7 @@ def test_blocks_are_the_reference_across_sets(keys: int) -> None:
 
 @pytest.mark.parametrize(
     "shape",
-    [(N,), (1, N), (N, 1), (N, N), (H, N, N), (B, 1, 1, N), (B, 1, N, 1), (B, H, N, N)],
+    [(1, N), (N, 1), (N, N), (1, H, N, N), (B, 1, 1, N), (B, 1, N, 1), (B, H, N, N)],
     ids=str,
 )
 def test_masks_and_biases_broadcast_over_blocks(shape: tuple[int, ...]) -> None:
@@ -251,7 +251,8 @@ def test_operators_compile_whole(backend: str) -> None:
 def test_exported_programs_take_any_number_of_tokens(strict: bool) -> None:
     class Operator(nn.Module):
         def forward(self, poses: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-            return la.lie_attention(la.SE2, poses, poses, values, torch.ones(H, 2), backend="tiled")
+            weights, options = torch.ones(H, 2), {"exclude_self": True, "backend": "tiled"}
+            return la.lie_attention(la.SE2, poses, poses, values, weights, **options)
 
     tokens = torch.export.Dim("tokens", min=2)
     example = la.SE2.random(B, N), torch.randn(B, H, N, D)

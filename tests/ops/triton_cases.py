@@ -1,17 +1,19 @@
 """What `test_triton.py` runs in a process of its own, with `TRITON_INTERPRET=1`."""
 
 import os
-from dataclasses import dataclass
 
+import config_cases
 import pytest
+import request_cases
 import torch
 from torch import Tensor
 
 import lieattn as la
 from lieattn import Group
-from lieattn.ops import _triton_ops
+from lieattn.geometry.pairs import relations
+from lieattn.ops import Request, dispatch
 from lieattn.ops import triton as backend
-from lieattn.relations import relations
+from lieattn.ops.triton import op as _triton_ops
 
 pytestmark = [
     pytest.mark.skipif(os.environ.get("TRITON_INTERPRET") != "1", reason="run by test_triton.py"),
@@ -22,27 +24,9 @@ pytestmark = [
 KINDS = ("easy", "near", "cut", "scales")
 
 
-@dataclass(frozen=True)
-class Request:
-    """What a backend is asked."""
-
-    group: Group
-    q_poses: Tensor
-    k_poses: Tensor
-    values: Tensor
-    weights: Tensor
-    mask: Tensor | None = None
-    bias: Tensor | None = None
-    exclude_self: bool = False
-    chart: str = "principal"
-    neighbours: Tensor | None = None
-    margin: float = 0.0
-
-
 def by_triton(group: Group, *leaves: Tensor, **options: object) -> tuple[Tensor, Tensor]:
     asked = Request(group, *leaves, **options)
-    assert backend.unsupported(asked) is None
-    return backend.run(asked)
+    return dispatch.run(asked, "triton")
 
 
 def by_reference(group: Group, *leaves: Tensor, **options: object) -> tuple[Tensor, Tensor]:
@@ -81,9 +65,9 @@ def results(
     }
 
 
-def part_of(group: Group, name: str) -> Tensor:
-    """Coordinates of a block, `[dim]` boolean."""
-    return torch.tensor([block.name == name for block in group.blocks for _ in range(block.dim)])
+def part_of(group: Group, kind: str) -> Tensor:
+    """Coordinates of blocks of a kind, `[dim]` boolean."""
+    return torch.tensor([block.kind == kind for block in group.blocks for _ in range(block.dim)])
 
 
 def poses_of_kind(kind: str, group: Group, n: int, draw: torch.Generator) -> Tensor:
@@ -118,7 +102,7 @@ def case_of_kind(kind: str, group: Group, n: int, heads: int, seed: int) -> list
     if kind == "near":
         weights = weights * 1e8  # logits of order 1
     if kind == "scales":
-        large = torch.tensor([block.name == "translation" for block in group.blocks])
+        large = torch.tensor([block.kind == "translation" for block in group.blocks])
         weights = torch.where(large, 1e-5, 1.0) * weights
     return [g, g, values, weights]
 
@@ -253,7 +237,7 @@ def test_sets_of_no_and_of_one_token_give_zeros(count: int) -> None:
 def test_batch_dimensions_are_any(batch: tuple[int, ...]) -> None:
     q, k, values, weights = case(la.SE2, 3, 4, 1, 5, batch)
     q = q[:1] if batch else q  # broadcasts
-    mask = torch.rand(*batch[1:], 1, 1, 4, generator=torch.Generator().manual_seed(0)) < 0.8
+    mask = torch.rand(*batch, 1, 1, 4, generator=torch.Generator().manual_seed(0)) < 0.8
     assert_agrees(la.SE2, [q, k, values, weights], mask=mask)
 
 
@@ -274,7 +258,7 @@ def test_values_may_be_bfloat16() -> None:
 # ---- masks and biases --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shape", [(6,), (2, 1, 1, 6), (2, 5, 1), (2, 2, 5, 6)], ids=str)
+@pytest.mark.parametrize("shape", [(1, 6), (2, 1, 1, 6), (1, 2, 5, 1), (2, 2, 5, 6)], ids=str)
 def test_masks_and_biases_broadcast(shape: tuple[int, ...]) -> None:
     draw = torch.Generator().manual_seed(1)
     mask = torch.rand(shape, generator=draw) < 0.7
@@ -355,6 +339,40 @@ def test_a_margin_leaves_out_what_the_reference_leaves_out(group: Group) -> None
     inside = relations(group, g, g, margin=0.5).valid
     assert 0 < (~inside).sum() < 100
     assert_agrees(group, leaves, margin=0.5)
+
+
+# ---- every field of a request ------------------------------------------------------------------
+
+# One a field in `make test`, since the interpreter takes a second for each; else all.
+SMOKE = os.environ.get("LIEATTN_FAULTS", "smoke") in ("smoke", "quick")
+CASES = [
+    case for cases in request_cases.cases().values() for case in (cases[:1] if SMOKE else cases)
+]
+OPTIONS = ("content", "normalise", "chart", "exclude_self") if SMOKE else config_cases.CASES
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_answers_as_the_reference_or_refuses(
+    case: request_cases.Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_triton_ops, "BLOCK", 16)
+    if not request_cases.check(case, "triton"):
+        assert case.name.split("-")[0] not in {"mask", "bias", "exclude_self", "margin", "prune"}
+
+
+@pytest.mark.filterwarnings("ignore:TF32 acceleration")  # when oneDNN is off
+@pytest.mark.parametrize(
+    "case",
+    [case for name in OPTIONS for case in config_cases.CASES[name]],
+    ids=lambda case: case.name,
+)
+def test_layers_answer_as_the_reference_or_refuse(
+    case: config_cases.Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_triton_ops, "BLOCK", 16)
+    answered = config_cases.check(case, "triton")
+    monkeypatch.setattr(dispatch, "FAST", {"cpu": ("triton",)})
+    assert answered or config_cases.check(case, "auto")
 
 
 # ---- the rest ----------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ Each format is one file of this package, known by one line in `reading.py`.
 
 from .batches import Batch, collate, hide
 from .datasets import DATASETS, Dataset, dataset
+from .describe import Summary, describe
 from .errors import DataError
-from .format import Format
-from .npz import save
+from .formats.format import Format
+from .formats.npz import save
 from .reading import formats, read, register
 from .sets import PoseSet, PoseSets
-from .summary import Summary, describe
 from .windows import (
     centred,
     from_tensor,

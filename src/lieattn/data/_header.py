@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+from .._core.text import quoted
 from ._numbers import fields, number
 from ._source import Source
-from .errors import quoted
 
-_UNITS = re.compile(r"\[[^\]]*\]|\([^)]*\)|[#\"']")
+# Brackets are not nested, so that each character is looked at once.
+_UNITS = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|[#\"']")
+_LONGEST = 10_000  # characters of a header; what is longer is no list of columns
 # How names of the parts of a quaternion end: qx, q_i, q1.
 _ENDINGS = {"w": ("w", "r", "s", "0"), "x": "xi1", "y": "yj2", "z": "zk3"}
 Names = list[tuple[int, str]]  # columns from 1, and what they are called
@@ -35,6 +37,8 @@ def separator_of(text: str) -> str | None:
 
 def is_header(text: str) -> bool:
     """Whether a line without # names columns, as most programs write it: no number in it."""
+    if len(text) > _LONGEST:
+        return False
     pieces = fields(text, separator_of(text))
     return len(pieces) >= 8 and all(number(piece) is None for _, piece in pieces)
 
@@ -48,6 +52,8 @@ def require_order(
     Args:
         comment: a line that may say anything, and is a header only if it looks like one.
     """
+    if len(text) > _LONGEST:
+        return False
     names, commas = column_names(text), separator_of(_bare(text)) is not None
     if len(names) < 8 or (comment and not _lists_columns(names, commas)):
         return False

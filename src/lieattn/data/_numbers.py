@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from .._core.text import quoted
 from ._source import Source
-from .errors import DataError, quoted
+from .errors import DataError
 
 _NUMBER = re.compile(
-    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|nan|inf|infinity)",
+    r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|nan|inf|infinity)",
     re.IGNORECASE | re.ASCII,
 )
 
@@ -53,7 +54,8 @@ def row(
         more: whether anything may follow them.
         separator: between pieces; blanks if None.
     """
-    pieces = [piece.strip() for piece in text.split(separator)][skip:]
+    most = skip + count if more else -1  # splits: what follows may be long
+    pieces = [piece.strip() for piece in text.split(separator, most)][skip:]
     if len(pieces) == count or (more and len(pieces) > count):
         try:
             values = [float(piece) for piece in pieces[:count]]

@@ -7,17 +7,21 @@ import gzip
 import io
 import math
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO
 
 from .errors import DataError
 
 LIMIT = 256_000_000  # bytes, of the file and of what is unpacked from it
+SET_SIZE = 1024  # bytes that a set takes besides its poses, about
 _GZIP = b"\x1f\x8b"
 _BLOCK = 1 << 20
+_LINE = re.compile(rb"\S[^\n]*")
+_LONGEST_LINE = 1 << 20  # bytes
 
 
 class Source:
@@ -40,33 +44,65 @@ class Source:
         """What to raise when the limit is passed."""
         return _too_large(self.path, size, self.limit)
 
+    def require_few(self, count: int, what: str, size: int = 200) -> None:
+        """Refuse more things of a size than fit into the limit, whatever they take in the file.
+
+        A line or an element becomes a pose, a name and a place, of some hundred bytes: a file of
+        many short ones would take far more memory and time than its bytes let expect.
+        """
+        most = max(LIMIT // 20, self.limit) // size
+        if count > most:
+            raise self.too_large(f"{count:,} {what}, more than {most:,}")
+
+    @cached_property
+    def _utf8(self) -> bytes:
+        r"""The file as UTF-8 without a byte order mark, its lines ended by \n."""
+        data = self.data
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            data = data.decode("utf-16", errors="replace").encode()
+        data = data.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        at = data.find(b"\0")
+        if at >= 0:
+            line = data.count(b"\n", 0, at) + 1
+            column = len(data[data.rfind(b"\n", 0, at) + 1 : at].decode(errors="replace")) + 1
+            problem = "a zero byte: this is a binary file or a damaged one, expected text."
+            raise self.error(problem, line, column)
+        self.require_few(data.count(b"\n"), "lines")
+        return data
+
     @cached_property
     def text(self) -> str:
         r"""The file as text, its lines ended by \n.
 
         Bytes that are no text become U+FFFD, and numbers with it an error.
         """
-        if self.data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return one_line_end(self.data.decode("utf-16", errors="replace"))
-        before, zero, _ = self.data.partition(b"\0")
-        text = one_line_end(before.decode("utf-8-sig", errors="replace"))
-        if zero:
-            problem = "a zero byte: this is a binary file or a damaged one, expected text."
-            raise self.error(problem, text.count("\n") + 1, len(text) - text.rfind("\n"))
-        return text
+        return self._utf8.decode(errors="replace")
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Lines with their numbers from 1, as editors count them, without their ends."""
-        yield from enumerate(self.text.split("\n"), 1)
+        """Lines that are not blank, without their ends, with their numbers as editors count them.
+
+        They are decoded one by one: a single emoji would make a whole text four times as large.
+        """
+        data, line, before = self._utf8, 1, 0
+        for found in _LINE.finditer(data):
+            start = data.rfind(b"\n", 0, found.start()) + 1
+            line += data.count(b"\n", before, start)
+            before = start
+            if found.end() - start > _LONGEST_LINE:
+                problem = f"a line of {_bytes(found.end() - start)}, the longest that is read has"
+                raise self.error(f"{problem} {_bytes(_LONGEST_LINE)}. Is it a text file?", line)
+            text = data[start : found.end()].decode(errors="replace")
+            if not text.isspace():  # of blanks that are not ASCII
+                yield line, text
 
     @cached_property
     def cut_short(self) -> str:
         """A sentence for errors in the last line of a file that does not end with one."""
-        return "" if self.text.endswith("\n") else " The file may have been cut short here."
+        return "" if self._utf8.endswith(b"\n") else " The file may have been cut short here."
 
     def last_line_hint(self, line: int) -> str:
         """`cut_short` if that is the last line."""
-        return self.cut_short if line == self.text.count("\n") + 1 else ""
+        return self.cut_short if line == self._utf8.count(b"\n") + 1 else ""
 
 
 def one_line_end(text: str) -> str:
@@ -89,7 +125,7 @@ def load(path: str | os.PathLike[str], limit: int = LIMIT) -> Source:
             size = os.fstat(file.fileno()).st_size
             if size > limit:
                 raise _too_large(name, _bytes(size), limit)
-            data = _up_to(file, limit)  # a pipe does not tell its size
+            data = up_to(file, limit)  # a pipe does not tell its size
     except IsADirectoryError:
         raise DataError(name, "is a folder; pass the files in it.") from None
     except OSError as error:
@@ -101,7 +137,7 @@ def load(path: str | os.PathLike[str], limit: int = LIMIT) -> Source:
     return Source(name, data, limit)
 
 
-def _up_to(file: BinaryIO | gzip.GzipFile, limit: int) -> bytes | None:
+def up_to(file: IO[bytes] | gzip.GzipFile, limit: int) -> bytes | None:
     """All bytes of a file, None if there are more than the limit.
 
     In blocks, as `read(n)` makes room for n bytes however few there are.
@@ -124,7 +160,7 @@ def stem(path: str) -> str:
 def _gunzip(name: str, data: bytes, limit: int) -> bytes:
     """Unpack no more than the limit, whatever the file claims."""
     try:
-        unpacked = _up_to(gzip.GzipFile(fileobj=io.BytesIO(data)), limit)
+        unpacked = up_to(gzip.GzipFile(fileobj=io.BytesIO(data)), limit)
     except EOFError:
         raise DataError(name, "is gzip that was cut short. Copy it again.") from None
     except (OSError, zlib.error) as error:

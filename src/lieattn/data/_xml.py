@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 from xml.parsers import expat
 
+from .._core.text import quoted
 from ._source import Source, one_line_end
-from .errors import DataError, quoted
+from .errors import DataError
 
 _LONGEST_ENTITY = 256  # characters; those of Illustrator are addresses of namespaces
 _GROWTH = 1_000_000  # characters that entities may add to a file
@@ -48,6 +49,9 @@ def walk(source: Source, start: Callable[[Element], None], end: Callable[[str], 
         prefix, _, local = name.rpartition(":")
         start(Element(local, attributes, *place(), parser.CurrentByteIndex, prefix))
 
+    source.require_few(len(source.data), "bytes of XML", 2)
+    source.require_few(source.data.count(b"<"), "elements")
+    source.require_few(source.data.count(b"="), "attributes")
     references = source.data.count(b"&") - source.data.count(b"&#")
 
     def entity(
@@ -76,6 +80,12 @@ def walk(source: Source, start: Callable[[Element], None], end: Callable[[str], 
                 *place(),
             )
 
+    def declared(version: str, encoding: str | None, standalone: int) -> None:
+        if not _like_ascii(encoding or "utf-8"):  # "<" and "&" are counted in bytes
+            problem = f"its encoding {quoted(str(encoding))} is not read. Save the file as UTF-8."
+            raise source.error(problem, 1)
+
+    parser.XmlDeclHandler = declared
     parser.StartElementHandler = started
     parser.EndElementHandler = lambda name: end(name.rpartition(":")[2])
     parser.EntityDeclHandler = entity
@@ -91,6 +101,16 @@ def walk(source: Source, start: Callable[[Element], None], end: Callable[[str], 
         if isinstance(error, DataError):
             raise
         raise source.error(f"is no well-formed XML: {error}.", 1) from None
+
+
+def _like_ascii(encoding: str) -> bool:
+    """Whether characters of ASCII are themselves in an encoding, or in UTF-16 with a zero byte."""
+    if encoding.lower().startswith("utf-16"):
+        return True
+    try:
+        return bytes(range(128)).decode(encoding).encode() == bytes(range(128))
+    except (LookupError, ValueError):
+        return False
 
 
 def attribute_place(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Generator, Tensor
 
+from .._core.text import quoted
 from ..groups import Group
 from .sets import PoseSet
 
@@ -51,8 +52,9 @@ def require_one_group(sets: Sequence[PoseSet]) -> Group:
     for x in sets[1:]:
         if x.group is not sets[0].group:
             raise ValueError(
-                f"sets of one group are needed: {sets[0].name!r} is of {sets[0].group}, "
-                f"{x.name!r} of {x.group}. read(..., group=...) takes poses as of a larger one."
+                f"sets of one group are needed: {quoted(sets[0].name, 60)} is of {sets[0].group}, "
+                f"{quoted(x.name, 60)} of {x.group}. read(..., group=...) takes poses as of a "
+                "larger one."
             )
     return sets[0].group
 

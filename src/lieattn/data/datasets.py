@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from .._core.text import unknown
 from ..groups import SE2, SE3, SO2, SO3, Aff2, Aff3, Group
 from ._needs import needs
 from ._source import load
-from .npz import arrays
+from .formats.npz import arrays
 from .reading import read_source
 from .sets import PoseSet
 
@@ -69,7 +70,7 @@ def dataset(name: str) -> Dataset:
     PoseSet('...': ... poses of Aff(2))
     """
     if name not in DATASETS:
-        raise ValueError(f"unknown data set {name!r}; known are {', '.join(DATASETS)}.")
+        raise ValueError(unknown("data set", name, DATASETS))
     entry = DATASETS[name]
     source = load(Path(__file__).parent / "builtin" / f"{entry.file}.npz")
     sets = read_source(source, "npz", group=entry.group)

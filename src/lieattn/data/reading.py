@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 
+from .._core.text import LINE, printable, unknown
 from ..groups import Group, get_group
-from . import euroc, g2o, kitti, ldraw, mmcif, npz, pdb, svg, tum, urdf
-from ._draft import Draft, finish
-from ._source import LIMIT, Source, load
+from ._draft import Draft
+from ._finish import finish
+from ._source import LIMIT, SET_SIZE, Source, load
 from .errors import DataError
-from .format import HEAD, Format
+from .formats import euroc, g2o, kitti, ldraw, mmcif, npz, pdb, svg, tum, urdf
+from .formats.format import HEAD, Format
 from .sets import PoseSets
 
+BAD = ("error", "gaps", "mask")
 _SURE = "by its contents and its name"
 
 # One line a format. Sniffed in this order; what cannot be mistaken for another comes first.
@@ -26,7 +29,16 @@ def formats() -> dict[str, Format]:
 
 
 def register(format: Format) -> Format:
-    """Make a format of your own known to `read`; it is sniffed after those that are there."""
+    """Make a format of your own known to `read`; it is sniffed after those that are there.
+
+    Raises ValueError if another format has the name.
+    """
+    taken = _FORMATS.get(format.name, format)
+    if taken is not format:
+        raise ValueError(
+            f"the format {format.name!r} is taken by {taken.title}. Choose another name, such as "
+            f"{f'my-{format.name}'!r}."
+        )
     _FORMATS[format.name] = format
     return format
 
@@ -47,8 +59,9 @@ def read(
             ends with; `.format` and `.why` of the result tell.
         group: a group to take the poses as, instead of the format's own: a larger one, as Aff3
             for SE3, or the rotations alone, SO3 for SE3 and SO2 for SE2.
-        bad: what to do with a pose that is none, such as NaN or a quaternion of norm zero: "error",
-            or "mask" to keep its place with `mask` False.
+        bad: what to do with an invalid pose, such as NaN or a quaternion of norm zero: "error";
+            "mask" to keep its place with `mask` False; "gaps" to mask rows of NaN, which stand for
+            poses that are not known, and raise on others.
         limit: the most bytes to read and to unpack.
     Raises:
         DataError: names the file, the line and the column, what was expected and what mends it.
@@ -73,33 +86,38 @@ def read_source(
     bad: str = "error",
 ) -> PoseSets:
     """`read` for bytes that are loaded already."""
-    if bad not in ("error", "mask"):
-        raise ValueError(f"bad must be 'error' or 'mask', got {bad!r}.")
+    if bad not in BAD:
+        known = ", ".join(map(repr, BAD))
+        raise ValueError(f"bad must be one of {known}, got {bad!r}.")
     chosen, why = _choose(source, format)
-    notes: list[str] = []
+    notes, gaps = list[str](), list[str]()
     try:
         drafts = chosen.read(source, notes)
-        if not drafts or not any(len(draft.matrices) for draft in drafts):
+        source.require_few(len(drafts), "sets", SET_SIZE)
+        if not drafts or not any(map(len, drafts)):
             raise source.error(f"holds no poses; a file of {chosen.title} has {chosen.holds}.")
         if group is not None:
             drafts = [_as_group(source, draft, get_group(group)) for draft in drafts]
-        finished = {i: finish(draft, source, bad, notes) for i, draft in enumerate(drafts)}
-        sets = tuple(x for x in finished.values() if x is not None)
-        left_out = tuple(drafts[i].name for i, x in finished.items() if x is None)
+        finished = finish(drafts, source, bad, notes, gaps)
+        sets = tuple(x for x in finished if x is not None)
+        left_out = tuple(x.name for x, made in zip(drafts, finished, strict=True) if made is None)
         if not sets:
             raise source.error("holds no pose: all are masked.")
     except DataError as error:
         if format is not None:
             raise
         raise error.with_hint(_hint(chosen, why)) from None
-    return PoseSets(sets, source.path, chosen.name, why, tuple(notes), left_out)
+    said, missing = (tuple(printable(x, LINE) for x in texts) for texts in (notes, gaps))
+    return PoseSets(
+        sets, source.path, chosen.name, why, said, left_out, missing, chosen.nanoseconds
+    )
 
 
 def _choose(source: Source, name: str | None) -> tuple[Format, str]:
     """The format to read a file as, and why."""
     if name is not None:
         if name not in _FORMATS:
-            raise ValueError(f"unknown format {name!r}; known are {', '.join(_FORMATS)}.")
+            raise ValueError(unknown("format", name, _FORMATS))
         return _FORMATS[name], "as asked"
     if not source.data.strip(b"\0 \t\r\n"):
         raise source.error("is empty.")

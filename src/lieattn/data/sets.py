@@ -8,6 +8,7 @@ from typing import overload
 
 from torch import Tensor
 
+from .._core.text import quoted
 from ..groups import Group
 
 
@@ -22,6 +23,7 @@ class PoseSet:
         names: one a pose: time stamps, residues, links, ...
         name: of the set: the chain, say, or the file.
         source: the file it is from; splits keep what has the same source together.
+        whole: of a window, the name of the set that it was cut from.
     """
 
     group: Group
@@ -30,6 +32,7 @@ class PoseSet:
     names: tuple[str, ...]
     name: str
     source: str
+    whole: str = ""
 
     def __len__(self) -> int:
         """N, masked ones included."""
@@ -38,7 +41,7 @@ class PoseSet:
     def __repr__(self) -> str:
         missing = len(self) - int(self.mask.sum())
         without = f", {missing} of them masked" if missing else ""
-        return f"PoseSet({self.name!r}: {len(self)} poses of {self.group}{without})"
+        return f"PoseSet({quoted(self.name, 60)}: {len(self)} poses of {self.group}{without})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +53,10 @@ class PoseSets(Sequence[PoseSet]):
         path: the file.
         format: the name of the format it was read as.
         why: how that format was chosen.
-        notes: what was left out or mended, a sentence each.
+        notes: what was left out or corrected, a sentence each.
         left_out: names of sets without any pose, all of theirs being masked.
+        gaps: rows of NaN, the notation of a pose that is not known: a sentence for each set.
+        nanoseconds: whether names are time stamps in nanoseconds.
     """
 
     sets: tuple[PoseSet, ...]
@@ -60,6 +65,8 @@ class PoseSets(Sequence[PoseSet]):
     why: str
     notes: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+    nanoseconds: bool = False
 
     @property
     def group(self) -> Group:

@@ -97,6 +97,7 @@ def piece(x: PoseSet, start: int, stop: int) -> PoseSet:
         mask=x.mask[start:stop],
         names=x.names[start:stop],
         name=f"{x.name}[{start}:{stop}]",
+        whole=x.whole or x.name,
     )
 
 
@@ -184,7 +185,12 @@ def shuffle_tokens(x: PoseSet, seed: int = 0) -> PoseSet:
 
 
 def has_translations(group: Group) -> bool:
-    """Whether poses of the group have a last column that is a position."""
+    """Whether poses of the group have positions, whose unit may be changed."""
+    return bool(group.position_entries.any())
+
+
+def has_position_column(group: Group) -> bool:
+    """Whether the last column of poses is their position, as pictures need it."""
     return group.matrix_size == group.n + 1
 
 
@@ -198,10 +204,8 @@ def rescaled(x: PoseSet, factor: float) -> PoseSet:
     """
     if not (factor > 0 and isfinite(factor)):
         raise ValueError(f"factor must be a finite number above 0, got {factor}.")
-    if not has_translations(x.group):
-        return x
     poses = x.poses.clone()
-    poses[:, :-1, -1] *= factor
+    poses[:, x.group.position_entries] *= factor
     return replace(x, poses=poses)
 
 
@@ -211,9 +215,7 @@ def centred(x: PoseSet) -> PoseSet:
     Relative poses stay as they are. In float32 positions far from the origin lose their digits:
     do this before casting.
     """
-    if not has_translations(x.group):
-        return x
-    poses = x.poses.clone()
-    mean = poses[x.mask][:, :-1, -1].mean(0)
-    poses[:, :-1, -1] = torch.where(x.mask[:, None], poses[:, :-1, -1] - mean, 0)
+    poses, where = x.poses.clone(), x.group.position_entries
+    mean = poses[x.mask][:, where].mean(0)
+    poses[:, where] = torch.where(x.mask[:, None], poses[:, where] - mean, 0)
     return replace(x, poses=poses)

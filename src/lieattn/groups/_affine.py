@@ -7,10 +7,19 @@ from math import sqrt
 import torch
 from torch import Generator, Tensor
 
-from . import _expm, _gl2, _gl3, _polar, _rotations, _validate
+from .._core.small import (
+    accurate_adjugate,
+    accurate_inverse,
+    eye_like,
+    homogeneous,
+    linear_map,
+    widen,
+    widened,
+)
+from . import _expm, _gl2, _gl3, _jacobians, _polar, checks
+from . import rotations as _rotations
 from ._bases import rotation_generators, scale_generator, shear_generators
 from ._semidirect import Semidirect
-from ._small import accurate_adjugate, accurate_inverse, eye_like, homogeneous, linear_map, widen
 from .base import PARITY, Block, _Device
 
 
@@ -56,8 +65,18 @@ class Affine(Semidirect):
         """
         if chart != "polar":
             return super().exp(x, chart)
-        dtype = _validate.coordinates(self, x, (self.dim, self.dim + 1)).dtype
+        dtype = checks.coordinates(self, x, (self.dim, self.dim + 1)).dtype
         return homogeneous(*_polar.exp(self._to_polar(widen(x)))).to(dtype)
+
+    def _left_jacobian(self, x: Tensor, chart: str) -> Tensor:
+        if chart != "polar":
+            return super()._left_jacobian(x, chart)
+        return _jacobians.left_of_chart(self, widen(x), chart).to(x.dtype)
+
+    def _right_jacobian(self, x: Tensor, chart: str) -> Tensor:
+        if chart != "polar":
+            return super()._right_jacobian(x, chart)
+        return _jacobians.right_of_chart(self, widen(x), chart).to(x.dtype)
 
     def is_global(self, chart: str) -> bool:
         self._require_chart(chart)
@@ -82,8 +101,8 @@ class Affine(Semidirect):
         scale, parity = x.s[..., None] * sqrt(self.n), x.parity[..., None]
         return torch.cat((x.u, x.omega * sqrt(2), scale, shear, parity), dim=-1)
 
-    # float32 poses pass through float64: singular values a factor 1e4 apart are all there in the
-    # matrix, but not in the products that the polar factors are made of.
+    # float32 poses pass through float64: singular values a factor 1e4 apart are all there in a
+    # pose, but not in the product of two, nor in what the polar factors are made of.
 
     def _log(self, g: Tensor, chart: str) -> tuple[Tensor, Tensor]:
         if chart == "principal":
@@ -94,12 +113,9 @@ class Affine(Semidirect):
     def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
         det = accurate_adjugate(widen(self.linear(a).detach()))[1]
         regular = det.isfinite() & (det != 0)
-        # A singular pose has no relatives; as an identity it cannot spoil anyone's gradient.
+        # Singular poses are invalid; the identity in their place has finite gradients.
         a = torch.where(regular[..., None, None], a, eye_like(a))
-        if chart == "principal":
-            w, valid = super()._log_relative(a, b, chart)
-        else:
-            w, valid = super()._log_relative(widen(a), widen(b), chart)
+        w, valid = super()._log_relative(widened(a), widened(b), chart)
         return w.to(torch.promote_types(a.dtype, b.dtype)), valid & regular
 
     def _log_with_margin(
@@ -107,7 +123,7 @@ class Affine(Semidirect):
     ) -> tuple[Tensor, Tensor]:
         if not (margin and self.is_global(chart)):
             return super()._log_with_margin(a, b, chart, margin)
-        w, valid = self._log_relative(widen(a), widen(b), chart)
+        w, valid = self._log_relative(widened(a), widened(b), chart)
         w = self._from_polar(_polar.beside_cut(self._to_polar(w), margin))
         return w.to(torch.promote_types(a.dtype, b.dtype)), valid
 
@@ -140,9 +156,17 @@ class Affine(Semidirect):
         # The logarithm itself grows like 1/distance towards the cut, its error like the square.
         return 0.05 if chart == "principal" else super().chart_margin(chart)
 
+    def resolution(self, chart: str, dtype: torch.dtype) -> float:
+        # Nearer to the cut the rounding of the poses moves w by more than its size.
+        return 0.0 if self.is_global(chart) else 1e-5 if dtype == torch.float32 else 1e-12
+
+    def _linear_admits(self, a: Tensor) -> Tensor:
+        det = accurate_adjugate(widen(a))[1]
+        return super()._linear_admits(a) & det.isfinite() & (det != 0)
+
     def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
         # From the matrix: next to the cut w is large, and its angle a difference of large numbers.
-        linear = self.linear(self.relative(a, b))
+        linear = self.linear(self.relative(widen(a), widen(b)))
         return _gl2.margin(linear) if self.n == 2 else _gl3.quick_margin(linear)
 
     def _linear_project(self, a: Tensor) -> Tensor:

@@ -41,9 +41,9 @@ def affine_generators(n: int, blocks: tuple[Block, ...]) -> Tensor:
     parts = []
     for block in blocks:
         out = torch.zeros(block.dim, n + 1, n + 1, dtype=torch.float64)
-        if block.name == "translation":
+        if block.kind == "translation":
             out[:, :n, n] = torch.eye(n, dtype=torch.float64)
         else:
-            out[:, :n, :n] = linear[block.name](n)
+            out[:, :n, :n] = linear[block.kind](n)
         parts.append(out)
     return torch.cat(parts)

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import _gl2
-from ._small import (
+from .._core.small import (
     adjugate,
     cross,
     dot,
@@ -25,6 +24,7 @@ from ._small import (
     trace,
     widen,
 )
+from . import _gl2
 
 _POLISH = 2  # Rayleigh quotient steps: each squares the error of the eigenvector
 _RESIDUAL = 1e-3  # of the root: 1e-6 and less on the chart, of order 1 off it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._small import eye_like, mul, mul_vec
+from .._core.small import eye_like, mul, mul_vec
 
 # Doublings and Taylor degree: full precision for |X| up to 2000.
 _DOUBLINGS = {torch.float32: 12, torch.float64: 16}
@@ -30,6 +30,21 @@ def exp(X: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         v = v + mul_vec(E, v) / 2
         E = mul(E, E) + 2 * E
     return eye + E, v
+
+
+def left_jacobian(X: Tensor) -> Tensor:
+    """`V(X) = sum_k X^k / (k+1)!` for any square X, `[..., n, n]`: see `exp`."""
+    doublings, degree = _DOUBLINGS[X.dtype], _DEGREE[X.dtype]
+    eye = eye_like(X)
+    Y = X * 0.5**doublings
+    V = eye + Y / (degree + 1)
+    for k in range(degree, 1, -1):
+        V = eye + mul(Y, V) / k
+    E = mul(Y, V)
+    for _ in range(doublings):
+        V = V + mul(E, V) / 2
+        E = mul(E, E) + 2 * E
+    return V
 
 
 def expm(X: Tensor) -> Tensor:

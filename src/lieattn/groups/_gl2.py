@@ -9,8 +9,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._series import exp_pair, half_coth_coefficients, log_coefficient
-from ._small import accurate_adjugate, difference_of_products, mul_vec, stack
+from .._core.small import accurate_adjugate, difference_of_products, mul_vec, stack
+from .series import exp_pair, half_coth_coefficients, log_coefficient
 
 # Halvings before the series of V^-1: |log A| <= 64 reaches the series below |x| = 1/2.
 _HALVINGS = 7

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from .._core.small import adjugate, component_major, eye_like, inverse, mul, mul_vec, trace, widen
 from ._deflation import Invariants, Root, first_root, root_matrix, solve_transposed
 from ._quadrature import ROOTS, RULE
-from ._small import adjugate, component_major, eye_like, inverse, mul, mul_vec, trace, widen
 
 
 class Log(NamedTuple):

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import _gl2, _gl3, _validate
+from .._core.checks import tensor
+from .._core.small import eye_like
+from . import _gl2, _gl3
 from ._quadrature import ROOTS, RULE
-from ._small import eye_like
 
 # Scaled Newton iterations for a root: enough from 1e-7 off the cut, condition numbers to 1e8.
 _ITERATIONS = 16
@@ -26,7 +27,7 @@ def logm(a: Tensor) -> Tensor:
     tensor([[0., 1.],
             [0., 0.]])
     """
-    _validate.tensor(a, "matrices")
+    tensor(a, "matrices")
     if a.dim() < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(f"logm needs square matrices [..., n, n], got {list(a.shape)}.")
     X, valid = log_excess(a, a - eye_like(a))

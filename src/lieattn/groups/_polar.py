@@ -20,10 +20,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from . import _expm, _gl2, _gl3, _rotations
-from ._series import log_coefficient
-from ._similarity import generator_matrix, inverse_left_jacobian, left_jacobian
-from ._small import (
+from .._core.small import (
     accurate_adjugate,
     accurate_inverse,
     adjugate,
@@ -34,6 +31,10 @@ from ._small import (
     mul_vec,
     trace,
 )
+from . import _expm, _gl2, _gl3
+from . import rotations as _rotations
+from ._similarity import generator_matrix, inverse_left_jacobian, left_jacobian
+from .series import log_coefficient
 
 
 class Polar(NamedTuple):

@@ -7,9 +7,10 @@ from abc import abstractmethod
 import torch
 from torch import Generator, Tensor
 
-from . import _rotations, _validate
+from .._core.small import eye_like, mul, mul_vec
+from . import checks
+from . import rotations as _rotations
 from ._semidirect import Semidirect
-from ._small import eye_like, mul
 from .base import Block, Group, _Device, rotation_clearance
 
 
@@ -22,7 +23,10 @@ class Rotations(Group):
         self.blocks = (Block("rotation", n * (n - 1) // 2),)
 
     def inverse(self, g: Tensor) -> Tensor:
-        return _validate.poses(self, g).mT
+        return checks.poses(self, g).mT
+
+    def _to_local(self, g: Tensor, points: Tensor) -> Tensor:
+        return mul_vec(g.mT, points)
 
     def _log(self, g: Tensor, chart: str) -> tuple[Tensor, Tensor]:
         return self._log_excess(g, g - eye_like(g))
@@ -52,7 +56,7 @@ class Rotations(Group):
 
     def project(self, g: Tensor) -> Tensor:
         """Nearest rotation in the Frobenius norm, reflections included."""
-        return _rotations.nearest_rotation(_validate.poses(self, g))
+        return _rotations.nearest_rotation(checks.poses(self, g))
 
     def _defect(self, g: Tensor) -> list[tuple[Tensor, float, str]]:
         return _rotations.defects(g)

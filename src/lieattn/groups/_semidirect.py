@@ -7,10 +7,13 @@ from abc import abstractmethod
 import torch
 from torch import Generator, Tensor
 
-from . import _validate
+from .._core.checks import tensor, vectors
+from .._core.small import eye_like, homogeneous, mul, mul_vec, same_dtype
+from . import checks
 from ._bases import affine_generators
-from ._small import eye_like, homogeneous, mul, mul_vec, same_dtype
 from .base import Block, Group, _Device, rotation_clearance
+
+SMALLEST = 1e-36  # of the squared norm of a linear part
 
 
 class Semidirect(Group):
@@ -76,31 +79,34 @@ class Semidirect(Group):
             raise ValueError(
                 f"{what} must have shape [..., {self.n}, {self.n}], got {list(linear.shape)}."
             )
-        _validate.vectors(translation, self.n, f"{self} translation")
-        return homogeneous(_validate.tensor(linear, what), translation.to(linear.dtype))
+        vectors(translation, self.n, f"{self} translation")
+        return homogeneous(tensor(linear, what), translation.to(linear.dtype))
 
     def from_matrix(self, matrix: Tensor) -> Tensor:
         """Poses from `[..., n, n+1]` matrices (the last row added) or from full ones."""
         if isinstance(matrix, Tensor) and matrix.shape[-2:] == (self.n, self.n + 1):
             return self.from_parts(matrix[..., : self.n], matrix[..., self.n])
-        return _validate.poses(self, matrix)
+        return checks.poses(self, matrix)
 
     def inverse(self, g: Tensor) -> Tensor:
-        _validate.poses(self, g)
+        checks.poses(self, g)
         a = self._linear_inverse(self.linear(g))
         return homogeneous(a, -mul_vec(a, self.translation(g)))
 
+    def _to_local(self, g: Tensor, points: Tensor) -> Tensor:
+        return mul_vec(self._linear_inverse(self.linear(g)), points - self.translation(g))
+
     def compose(self, a: Tensor, b: Tensor) -> Tensor:
-        _validate.poses(self, a, "left poses")
-        _validate.poses(self, b, "right poses")
+        checks.poses(self, a, "left poses")
+        checks.poses(self, b, "right poses")
         a, b = same_dtype(a, b)
         linear = mul(self.linear(a), self.linear(b))
         t = mul_vec(self.linear(a), self.translation(b)) + self.translation(a)
         return homogeneous(linear, t)
 
     def relative(self, a: Tensor, b: Tensor) -> Tensor:
-        _validate.poses(self, a)
-        _validate.poses(self, b)
+        checks.poses(self, a)
+        checks.poses(self, b)
         linear, _, t = self._relative_parts(a, b)
         return homogeneous(linear, t)
 
@@ -131,9 +137,17 @@ class Semidirect(Group):
     def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
         return rotation_clearance(self, w)
 
+    def admits(self, g: Tensor) -> Tensor:
+        return super().admits(g) & self._linear_admits(self.linear(g.detach()))
+
+    def _linear_admits(self, a: Tensor) -> Tensor:
+        """Where the inverse of a linear part is finite."""
+        size = a.square().sum((-2, -1))
+        return (size > SMALLEST) & (size < 1 / SMALLEST)
+
     def project(self, g: Tensor) -> Tensor:
         """Nearest element: the linear part is projected, the translation kept."""
-        _validate.poses(self, g)
+        checks.poses(self, g)
         return homogeneous(self._linear_project(self.linear(g)), self.translation(g))
 
     def random(

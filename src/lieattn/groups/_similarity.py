@@ -5,11 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor
 
-from . import _expm, _gl2, _rotations
+from .._core.small import cross, eye_like, trace, widened
+from . import _expm, _gl2
+from . import rotations as _rotations
 from ._semidirect import Semidirect
-from ._series import half_coth_coefficients, rotation_coefficients
-from ._small import cross, eye_like, trace
 from .base import Block, _Device
+from .series import half_coth_coefficients, rotation_coefficients
 
 _HALVINGS = 7  # |X + s I| <= 64 reaches the series below 1/2
 
@@ -22,7 +23,10 @@ class Similarities(Semidirect):
 
     def scale(self, g: Tensor) -> Tensor:
         """Scale factor, `[...]`."""
-        return (self.linear(g).square().sum((-2, -1)) / self.n).sqrt()
+        return self._scale_of(self.linear(g))
+
+    def _scale_of(self, a: Tensor) -> Tensor:
+        return (a.square().sum((-2, -1)) / self.n).sqrt()
 
     def _log_scale(self, a: Tensor, e: Tensor) -> Tensor:
         # |a|^2 = n s^2, and near the identity |a|^2 - n = 2 tr e + |e|^2 without cancellation.
@@ -31,11 +35,21 @@ class Similarities(Semidirect):
         far = torch.where(near[..., None, None], eye_like(a), a).square().sum((-2, -1)) / self.n
         return torch.where(near, torch.where(near, excess, 0).log1p(), far.log()) / 2
 
+    def _skew(self, a: Tensor, e: Tensor) -> Tensor:
+        """Whichever of a and e = a - I knows their skew part better: e rounds at 1, a at |a|."""
+        near = e.abs().amax((-2, -1), keepdim=True) < 0.25
+        return torch.where(near, e, a)
+
     def _linear_inverse(self, a: Tensor) -> Tensor:
-        return a.mT * (self.n / a.square().sum((-2, -1)))[..., None, None]
+        return self._unit(a).mT / self._scale_of(a)[..., None, None]
+
+    def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+        # In float64: derivatives hold powers of scales that overflow float32.
+        w, valid = super()._log_relative(widened(a), widened(b), chart)
+        return w.to(torch.promote_types(a.dtype, b.dtype)), valid
 
     def _unit(self, a: Tensor) -> Tensor:
-        return a / (a.square().sum((-2, -1)) / self.n).sqrt()[..., None, None]
+        return a / self._scale_of(a)[..., None, None]
 
     def _linear_margin(self, a: Tensor, chart: str) -> Tensor:
         return _rotations.margin(self._unit(a))

@@ -5,30 +5,57 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from math import sqrt
 
 import torch
 from torch import Generator, Tensor
 
-from . import _validate
-from ._small import mul, same_dtype
+from .._core.checks import dense
+from .._core.small import mul, same_dtype
+from .._core.text import unknown
+from . import checks
+from ._calculus import Calculus
 
 CHARTS = ("principal", "polar")
+# Of the entries of a pose: products of poses, and squares of distances, stay within float32.
+LARGEST = 2e18
+
+
+KINDS = ("translation", "rotation", "scale", "shear", "parity", "other")
 
 
 @dataclass(frozen=True)
 class Block:
-    """One O(n)-irreducible piece of a Lie algebra: a name and the number of its coordinates."""
+    """One O(n)-irreducible piece of a Lie algebra.
+
+    Attributes:
+        name: for people, and unlike that of the group's other blocks.
+        dim: the number of its coordinates.
+        kind: for code, one of `KINDS`. Translations have a unit of length, rotations are angles.
+            Where none is given, the name without digits at its end tells it, and a name that is
+            none of them is "other".
+
+    >>> Block("translation2", 3)
+    Block(name='translation2', dim=3, kind='translation')
+    """
 
     name: str
     dim: int
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        known = self.name.rstrip("0123456789")
+        kind = self.kind or (known if known in KINDS else "other")
+        if kind not in KINDS:
+            raise ValueError(f"unknown kind {kind!r} of a block; known are {', '.join(KINDS)}.")
+        object.__setattr__(self, "kind", kind)
 
 
 PARITY = Block("parity", 1)
 
 
-class Group(ABC):
+class Group(Calculus, ABC):
     r"""A matrix Lie group. Stateless: poses are plain tensors `[..., m, m]`.
 
     Algebra coordinates `[..., dim]` are taken in a Frobenius-orthonormal basis ordered by block
@@ -52,6 +79,20 @@ class Group(ABC):
     def dim(self) -> int:
         """Dimension of the algebra, the number of coordinates of `log`."""
         return sum(block.dim for block in self.blocks)
+
+    def coordinates_of(self, kind: str) -> list[int]:
+        """Indices of the coordinates of all blocks of a kind."""
+        kinds = [block.kind for block in self.blocks for _ in range(block.dim)]
+        return [i for i, own in enumerate(kinds) if own == kind]
+
+    @cached_property
+    def position_entries(self) -> Tensor:
+        """Which entries of a pose are positions, `[m, m]`: where translations have theirs.
+
+        Another unit of length multiplies them and leaves the other entries alone.
+        """
+        moved = self._generators64[self.coordinates_of("translation")]
+        return (moved.abs() > 1e-6).any(0)
 
     def __str__(self) -> str:
         head = self.name.rstrip("0123456789")
@@ -127,8 +168,8 @@ class Group(ABC):
 
     def compose(self, a: Tensor, b: Tensor) -> Tensor:
         """Product `a b`; batch shapes broadcast."""
-        _validate.poses(self, a, "left poses")
-        _validate.poses(self, b, "right poses")
+        checks.poses(self, a, "left poses")
+        checks.poses(self, b, "right poses")
         return mul(*same_dtype(a, b))
 
     @abstractmethod
@@ -137,7 +178,7 @@ class Group(ABC):
 
     def relative(self, a: Tensor, b: Tensor) -> Tensor:
         """Relative pose `a^-1 b`; the same for `(c a, c b)` whatever the `c` of the group."""
-        return mul(self.inverse(a), _validate.poses(self, b))
+        return mul(self.inverse(a), checks.poses(self, b))
 
     # ---- exponential and logarithm -----------------------------------------------------------
 
@@ -147,7 +188,7 @@ class Group(ABC):
         `chart="polar"` is the inverse of `log(g, chart="polar")` instead (see `Aff2`).
         """
         self._require_chart(chart)
-        return self._exp(_validate.coordinates(self, x))
+        return self._exp(checks.coordinates(self, x))
 
     def log(self, g: Tensor, chart: str = "principal") -> Tensor:
         """Coordinates of the logarithm, `[..., dim]`; NaN where `g` has no principal logarithm.
@@ -155,7 +196,7 @@ class Group(ABC):
         At an exact half turn of SO(n), SE(n) and Sim(n) one of the two valid values comes back.
         """
         self._require_chart(chart)
-        w, valid = self._log(_validate.poses(self, g), chart)
+        w, valid = self._log(checks.poses(self, g), chart)
         return torch.where(valid[..., None], w, torch.nan)
 
     def log_relative(self, a: Tensor, b: Tensor, chart: str = "principal") -> Tensor:
@@ -173,8 +214,8 @@ class Group(ABC):
         fixed direction tells comes back, so that neither hangs on rounding.
         """
         self._require_chart(chart)
-        _validate.poses(self, a, "left poses")
-        _validate.poses(self, b, "right poses")
+        checks.poses(self, a, "left poses")
+        checks.poses(self, b, "right poses")
         w, valid = self._log_with_margin(a, b, chart, margin)
         return torch.where(valid[..., None], w, 0), valid
 
@@ -214,7 +255,7 @@ class Group(ABC):
         polar chart of Aff(n) the argument is that of the rotation factor.
         """
         self._require_chart(chart)
-        return self._margin(_validate.poses(self, g), chart) > margin
+        return self._margin(checks.poses(self, g), chart) > margin
 
     @abstractmethod
     def _margin(self, g: Tensor, chart: str) -> Tensor:
@@ -224,14 +265,14 @@ class Group(ABC):
 
     def hat(self, x: Tensor) -> Tensor:
         """Algebra matrix `[..., m, m]` of coordinates `[..., dim]`."""
-        _validate.coordinates(self, x)
+        checks.coordinates(self, x)
         # A sum of products, not einsum: autocast would run einsum in bfloat16.
         basis = self.basis(dtype=x.dtype, device=x.device)
         return (x[..., None, None] * basis).sum(-3)
 
     def vee(self, X: Tensor) -> Tensor:
         """Coordinates `[..., dim]` of an algebra matrix: the inverse of `hat`."""
-        _validate.poses(self, X, "algebra matrices")
+        checks.poses(self, X, "algebra matrices")
         basis = self.basis(dtype=X.dtype, device=X.device)
         return (X[..., None, :, :] * basis).sum((-2, -1))
 
@@ -242,7 +283,7 @@ class Group(ABC):
 
     def adjoint(self, g: Tensor) -> Tensor:
         """Ad_g in coordinates, `[..., dim, dim]`: `vee(g hat(x) g^-1) = adjoint(g) x`."""
-        _validate.poses(self, g)
+        checks.poses(self, g)
         basis = self.basis(dtype=g.dtype, device=g.device)
         moved = mul(mul(g[..., None, :, :], basis), self.inverse(g)[..., None, :, :])
         return self.vee(moved).mT
@@ -265,11 +306,11 @@ class Group(ABC):
 
     def _physical(self, x: Tensor) -> Tensor:
         factor = {"rotation": 1 / sqrt(2), "scale": 1 / sqrt(self.n), "shear": 1 / sqrt(2)}
-        factors = [factor.get(b.name, 1.0) for b in self._blocks_of(x) for _ in range(b.dim)]
+        factors = [factor.get(b.kind, 1.0) for b in self._blocks_of(x) for _ in range(b.dim)]
         return torch.tensor(factors, dtype=x.dtype, device=x.device)
 
     def _blocks_of(self, x: Tensor) -> tuple[Block, ...]:
-        if x.shape[-1:] == (self.dim,):
+        if dense(x, f"{self} coordinates").shape[-1:] == (self.dim,):
             return self.blocks
         polar = self.chart_blocks("polar")
         if x.shape[-1:] == (sum(b.dim for b in polar),):
@@ -288,6 +329,22 @@ class Group(ABC):
     def project(self, g: Tensor) -> Tensor:
         """Nearest element of the group, for matrices that have drifted off it."""
 
+    def admits(self, g: Tensor) -> Tensor:
+        """Where geometry is finite, `[...]`: the entries of a pose are, and are not too large.
+
+        Branch-free, for what must not wait for values: the operator, layers, compiled models and
+        GPUs treat poses that are not admitted as masked tokens. `check` refuses them by name.
+        """
+        checks.poses(self, g)
+        return (g.detach().abs() <= LARGEST).all(-1).all(-1)  # False for NaN
+
+    def resolution(self, chart: str, dtype: torch.dtype) -> float:
+        """Angle to the cut below which rounding decides whether a pair is on the chart.
+
+        The operator leaves such pairs out, so that all of its backends decide alike.
+        """
+        return 0.0
+
     @abstractmethod
     def _defect(self, g: Tensor) -> list[tuple[Tensor, float, str]]:
         """(how far off `[...]`, tolerance, what is wrong and what mends it), one per condition."""
@@ -298,11 +355,11 @@ class Group(ABC):
         The message names the first offending batch index, by how much it misses and what mends
         it. Values are read, so this synchronises a GPU: call it at the edge, not in a hot loop.
         """
-        return _validate.check(self, g, name)
+        return checks.check(self, g, name)
 
     def contains(self, g: Tensor) -> Tensor:
         """True where `check` finds nothing wrong, `[...]`."""
-        return _validate.contains(self, g)
+        return checks.contains(self, g)
 
 
 _Device = torch.device | str | None
@@ -310,29 +367,60 @@ _REGISTRY: dict[str, Group] = {}
 
 
 def register(group: Group) -> Group:
-    """Make a group known by name to `get_group`, `groups` and the shared tests."""
+    """Make a group known by name to `get_group`, `groups` and the shared tests.
+
+    Raises ValueError if another group has the name; "se(3)" and "SE3" are one name.
+    """
+    taken = _known(group.name)
+    if taken is not None and taken is not group:
+        raise ValueError(
+            f"the name {group.name!r} is taken by {taken!r}, which checkpoints and files refer to. "
+            "Give your group another one, such as matrix_group('MySE3', basis)."
+        )
+    group._prepare()
     _REGISTRY[group.name] = group
     return group
 
 
 def rotation_clearance(group: Group, w: Tensor) -> Tensor:
-    """pi minus the angle that the rotation coordinates of w are, `[...]`."""
-    parts = w.split([block.dim for block in group._blocks_of(w)], dim=-1)
-    index = [block.name for block in group.blocks].index("rotation")
-    return torch.pi - parts[index].square().sum(-1).sqrt() / sqrt(2)
+    """pi minus the largest angle that rotation coordinates of w are, `[...]`."""
+    blocks = group._blocks_of(w)
+    parts = zip(blocks, w.split([block.dim for block in blocks], dim=-1), strict=True)
+    squares = [part.square().sum(-1) for block, part in parts if block.kind == "rotation"]
+    if not squares:
+        return torch.full_like(w[..., 0], torch.pi)
+    return torch.pi - reduce(torch.maximum, squares).sqrt() / sqrt(2)
 
 
 def get_group(name: str | Group) -> Group:
-    """Group of the given name, such as "SE3" or "SE(3)"; a group is answered with itself."""
+    """Group of the given name, such as "SE3", "SE(3)" or "SE3 x SO2"; a group is itself."""
     if isinstance(name, Group):
         return name
-    key = str(name).replace("(", "").replace(")", "")
-    for known, group in _REGISTRY.items():
-        if known.lower() == key.lower():
-            return group
-    raise ValueError(f"unknown group {name!r}; known are {', '.join(_REGISTRY)}.")
+    group = _known(str(name)) or _product_of(str(name))
+    if group is None:
+        raise ValueError(unknown("group", name, _REGISTRY))
+    return group
 
 
-def groups() -> dict[str, Group]:
+def _product_of(name: str) -> Group | None:
+    """The product of a name such as "SE3 x SO2", all of whose factors are registered."""
+    factors = [_known(part) for part in name.split(" x ")]
+    if len(factors) < 2 or None in factors:
+        return None
+    from .products import product  # which derives from Group
+
+    return product(*(factor for factor in factors if factor is not None))
+
+
+def _known(name: str) -> Group | None:
+    """The registered group of a name, whose case and brackets do not count."""
+    return next((x for known, x in _REGISTRY.items() if _key(known) == _key(name)), None)
+
+
+def _key(name: str) -> str:
+    return name.replace("(", "").replace(")", "").lower()
+
+
+def available_groups() -> dict[str, Group]:
     """All registered groups, name -> Group."""
     return dict(_REGISTRY)

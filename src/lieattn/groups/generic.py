@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from math import sqrt
 
 import torch
 from torch import Generator, Tensor
 
-from . import _expm, _logm, _validate, theory
-from ._small import eye_like, mul
-from .base import Block, Group, _Device
-
-_ORDER = ("translation", "rotation", "scale", "shear", "mixed")
+from .._core.checks import tensor
+from .._core.small import eye_like, mul
+from . import _expm, _logm, checks, theory
+from .base import KINDS, Block, Group, _Device
 
 
 def matrix_group(name: str, basis: Tensor) -> Group:
     """The matrix Lie group whose algebra is spanned by `basis`, `[d, m, m]`.
 
-    The basis is orthonormalised and sorted into the irreducible blocks of the orthogonal action;
-    nothing else needs to be said about the group.
+    The basis may have any order and norms. It is orthonormalised and sorted into the irreducible
+    blocks of the orthogonal action (`theory.irreducible_blocks`); nothing else needs to be said
+    about the group. Blocks are ordered by kind, those of a kind by where their first entry is, so
+    they do not depend on the basis. Within a block coordinates follow the basis as it was given.
+
+    The kind of a block is read off its matrices: skew ones are a rotation; those whose only
+    entries are in columns of coordinates that the group leaves alone (as the last one of
+    homogeneous coordinates) a translation; a multiple of diag(1, .., 1, 0, .., 0), in any order, a
+    scale; symmetric ones without a trace a shear; the rest is "other".
 
     Raises ValueError if the matrices are dependent or do not close under the bracket.
 
@@ -27,8 +34,8 @@ def matrix_group(name: str, basis: Tensor) -> Group:
     >>> upper = torch.zeros(3, 3, 3)
     >>> upper[0, 0, 1] = upper[1, 1, 2] = upper[2, 0, 2] = 1
     >>> heisenberg = matrix_group("Heisenberg", upper)
-    >>> [block.dim for block in heisenberg.blocks]
-    [1, 1, 1]
+    >>> [block.name for block in heisenberg.blocks]
+    ['translation', 'translation2', 'other']
     """
     return _MatrixGroup(name, basis)
 
@@ -43,12 +50,21 @@ class _MatrixGroup(Group):
         self._given = basis
         algebra = _validated(name, basis)
         self.n = self.matrix_size = basis.shape[-1]
-        named = sorted(
-            ((_block_name(rows, algebra), rows) for rows in theory.irreducible_blocks(algebra)),
-            key=lambda block: (_ORDER.index(block[0]), int(block[1][0].abs().argmax())),
-        )
-        self.blocks = _numbered([(kind, len(rows)) for kind, rows in named])
-        self._ordered = torch.einsum("ki,iab->kab", torch.cat([rows for _, rows in named]), algebra)
+        rounding = _rounding(basis)
+        parts = [
+            torch.einsum("ki,iab->kab", rows, algebra)
+            for rows in theory.irreducible_blocks(algebra, rounding)
+        ]
+        fixed = algebra.abs().amax((0, 2)) < rounding  # coordinates that the group leaves alone
+        found = [(_kind(part, fixed, rounding), part) for part in parts]
+        found.sort(key=lambda block: (KINDS.index(block[0]), _first_entry(block[1], rounding)))
+        self.blocks = _numbered([(kind, len(part)) for kind, part in found])
+        self._ordered = torch.cat([part for _, part in found])
+        units = [_unit(*block) for block in found]
+        self._units = [
+            unit for unit, block in zip(units, self.blocks, strict=True) for _ in range(block.dim)
+        ]
+        self._prepare()
 
     def __str__(self) -> str:
         return self.name
@@ -63,17 +79,19 @@ class _MatrixGroup(Group):
         return self._ordered
 
     def _blocks_of(self, x: Tensor) -> tuple[Block, ...]:
-        _validate.coordinates(self, x)
+        checks.coordinates(self, x)
         return self.blocks
 
     def _physical(self, x: Tensor) -> Tensor:
-        factors = [
-            0.5**0.5 if b.name == "rotation" else 1.0 for b in self.blocks for _ in range(b.dim)
-        ]
-        return torch.tensor(factors, dtype=x.dtype, device=x.device)
+        return torch.tensor(self._units, dtype=x.dtype, device=x.device)
 
     def inverse(self, g: Tensor) -> Tensor:
-        return torch.linalg.inv(_validate.poses(self, g))
+        # Of a singular matrix whatever comes out: `linalg.inv` raises, and waits for the device.
+        return torch.linalg.inv_ex(checks.poses(self, g))[0]
+
+    def admits(self, g: Tensor) -> Tensor:
+        inverse, info = torch.linalg.inv_ex(g.detach())
+        return super().admits(g) & (info == 0) & super().admits(inverse)
 
     def _exp(self, x: Tensor) -> Tensor:
         return _expm.expm(self.hat(x))
@@ -109,8 +127,12 @@ class _MatrixGroup(Group):
 
     def project(self, g: Tensor) -> Tensor:
         """Exponential of the part of log g that lies in the algebra; NaN off the chart."""
-        X, valid = _logm.log_excess(_validate.poses(self, g), g - eye_like(g))
+        X, valid = _logm.log_excess(checks.poses(self, g), g - eye_like(g))
         return torch.where(valid[..., None, None], self.exp(self.vee(X)), torch.nan)
+
+    def _settle(self, g: Tensor) -> Tensor:
+        # `project` needs a logarithm, which products of many elements need not have.
+        return g
 
     def _defect(self, g: Tensor) -> list[tuple[Tensor, float, str]]:
         eps = torch.finfo(g.dtype).eps
@@ -137,7 +159,7 @@ class _MatrixGroup(Group):
 
 def _validated(name: str, basis: Tensor) -> Tensor:
     """Orthonormal basis `[d, m, m]` in float64, or an error that names what is wrong."""
-    _validate.tensor(basis, f"the basis of {name}")
+    tensor(basis, f"the basis of {name}")
     if basis.dim() != 3 or basis.shape[-1] != basis.shape[-2] or len(basis) == 0:
         raise ValueError(
             f"the basis of {name} must have shape [d, m, m] with d >= 1, got {list(basis.shape)}."
@@ -171,19 +193,50 @@ def _validated(name: str, basis: Tensor) -> Tensor:
     return algebra
 
 
-def _block_name(rows: Tensor, algebra: Tensor) -> str:
-    """The paper's word for a block: by symmetry, trace and nilpotency of its elements."""
-    matrices = torch.einsum("ki,iab->kab", rows, algebra)
-    element = torch.einsum(
-        "k,kab->ab", torch.linspace(1, 2, len(rows), dtype=torch.float64), matrices
-    )
-    if (matrices + matrices.mT).abs().max() < 1e-9:
+def _rounding(basis: Tensor) -> float:
+    """Entries of the orthonormalised basis below this are zero."""
+    return 1e-6 if basis.dtype == torch.float64 else 1e-4
+
+
+def _kind(part: Tensor, fixed: Tensor, rounding: float) -> str:
+    """The kind of a block `[k, m, m]` of a group that leaves the coordinates `fixed [m]` alone."""
+    if (part + part.mT).abs().max() < rounding:
         return "rotation"
-    if (matrices - matrices.mT).abs().max() < 1e-9:
-        return "scale" if element.trace().abs() > 1e-9 else "shear"
-    if torch.linalg.matrix_power(element, len(element)).abs().max() < 1e-9:
+    if fixed.any() and (part[..., ~fixed].abs() < rounding).all():
         return "translation"
-    return "mixed"
+    if (part - part.mT).abs().max() < rounding:
+        if part.diagonal(dim1=-2, dim2=-1).sum(-1).abs().max() < rounding:
+            return "shear"
+        if len(part) == 1 and _is_partial_identity(part[0], rounding):
+            return "scale"
+    return "other"
+
+
+def _is_partial_identity(x: Tensor, rounding: float) -> bool:
+    """Whether x is a multiple of a diagonal matrix of zeros and ones."""
+    ones = (x.abs() > rounding).diagonal()
+    return bool((x - torch.diag(ones * x.trace() / ones.sum())).abs().max() < rounding)
+
+
+def _first_entry(part: Tensor, rounding: float) -> int:
+    """Where the matrices of a block `[k, m, m]` have their first entry, by rows."""
+    return int((part.abs().amax(0).flatten() > rounding).nonzero()[0])
+
+
+def _unit(kind: str, part: Tensor) -> float:
+    """Physical size of a unit coordinate of a block `[k, m, m]`: an angle, a logarithm of scale.
+
+    A rotation by a unit coordinate turns k planes by the same angle, 1 / sqrt(2 k).
+    """
+    if kind == "scale":
+        return float(part.abs().max())
+    if kind == "shear":
+        return 1 / sqrt(2)
+    if kind == "rotation":
+        # sum_i X_i^T X_i is (n - 1) / 2 for so(n) of unit generators on space, 1 / k on k copies.
+        planes = (sqrt(1 + 8 * len(part)) - 1) / 2
+        return float(torch.linalg.matrix_norm(part.flatten(0, 1), 2)) / sqrt(planes)
+    return 1.0
 
 
 def _numbered(blocks: list[tuple[str, int]]) -> tuple[Block, ...]:

@@ -7,10 +7,12 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from . import _rotations, _validate
+from .._core.checks import vectors
+from .._core.small import homogeneous
+from . import checks
+from . import rotations as _rotations
 from ._rigid import RigidMotions
-from ._series import half_cot, rotation_coefficients
-from ._small import homogeneous
+from .series import half_cot, rotation_coefficients
 
 
 def _quarter_turn(v: Tensor) -> Tensor:
@@ -44,12 +46,12 @@ class _SE2(RigidMotions):
 
     def from_xy_theta(self, rows: Tensor) -> Tensor:
         """Poses `[..., 3, 3]` from rows (x, y, theta), theta in radians, `[..., 3]`."""
-        _validate.vectors(rows, 3, "SE(2) rows (x, y, theta)")
+        vectors(rows, 3, "SE(2) rows (x, y, theta)")
         return homogeneous(_rotations.planar(rows[..., 2]), rows[..., :2])
 
     def to_xy_theta(self, g: Tensor) -> Tensor:
         """Rows (x, y, theta), theta in [-pi, pi], `[..., 3]`."""
-        _validate.poses(self, g)
+        checks.poses(self, g)
         theta = _rotations.angle(self.linear(g), self.linear(g))
         return torch.cat((self.translation(g), theta[..., None]), dim=-1)
 

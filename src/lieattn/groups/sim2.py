@@ -7,7 +7,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from . import _rotations
+from . import rotations as _rotations
 from ._similarity import Similarities, generator_matrix, inverse_left_jacobian, left_jacobian
 
 
@@ -26,7 +26,7 @@ class _Sim2(Similarities):
         return linear, left_jacobian(generator_matrix(theta, sigma), x[..., :2])
 
     def _log_parts(self, a: Tensor, e: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
-        theta, sigma = _rotations.angle(a, e)[..., None], self._log_scale(a, e)
+        theta, sigma = _rotations.angle(a, self._skew(a, e))[..., None], self._log_scale(a, e)
         u = inverse_left_jacobian(theta, sigma, t)
         w = torch.cat((u, sqrt(2) * theta, sqrt(2) * sigma[..., None]), dim=-1)
         return w, w.isfinite().all(-1)

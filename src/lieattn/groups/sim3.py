@@ -7,7 +7,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from . import _rotations
+from . import rotations as _rotations
 from ._similarity import Similarities, generator_matrix, inverse_left_jacobian, left_jacobian
 
 
@@ -27,7 +27,8 @@ class _Sim3(Similarities):
 
     def _log_parts(self, a: Tensor, e: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
         sigma = self._log_scale(a, e)
-        q = _rotations.quaternion(self._unit(a), _rotations.axial(e) * (-sigma).exp()[..., None])
+        axial = _rotations.axial(self._skew(a, e)) * (-sigma).exp()[..., None]
+        q = _rotations.quaternion(self._unit(a), axial)
         omega = _rotations.rotation_vector(*q)
         u = inverse_left_jacobian(omega, sigma, t)
         w = torch.cat((u, sqrt(2) * omega, sqrt(3) * sigma[..., None]), dim=-1)

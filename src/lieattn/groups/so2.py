@@ -6,7 +6,9 @@ from math import sqrt
 
 from torch import Tensor
 
-from . import _rotations, _validate
+from .._core.checks import tensor
+from . import checks
+from . import rotations as _rotations
 from ._bases import rotation_generators
 from ._rigid import Rotations
 
@@ -33,11 +35,11 @@ class _SO2(Rotations):
 
     def from_angle(self, theta: Tensor) -> Tensor:
         """Rotations `[..., 2, 2]` from angles in radians `[...]`."""
-        return _rotations.planar(_validate.tensor(theta, "SO(2) angles"))
+        return _rotations.planar(tensor(theta, "SO(2) angles"))
 
     def to_angle(self, g: Tensor) -> Tensor:
         """Angles in [-pi, pi], `[...]`."""
-        return _rotations.angle(_validate.poses(self, g), g)
+        return _rotations.angle(checks.poses(self, g), g)
 
     def _shape_hint(self, g: Tensor) -> str:
         return "For angles in radians use SO2.from_angle(theta)."

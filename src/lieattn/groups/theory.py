@@ -7,15 +7,19 @@ functions take a basis `[dim, m, m]` or a `Group` and work in float64.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from .base import Group
 
 _TOLERANCE = 1e-9
+_ROUNDING = 1e-6  # of a basis in float64, orthonormalised
+_SCALAR = 1e-3  # a symmetric matrix of norm 1 that splits a block is farther from scalar
+_GAP = 1e-4  # eigenvalues closer than this are left to the next form
+_FORMS = 8  # random ones: one is enough but for bad luck
 
 
 def _orthonormal(algebra: Tensor | Group) -> Tensor:
@@ -90,51 +94,116 @@ def invariant_metric(algebra: Tensor | Group) -> InvariantMetric:
     return InvariantMetric(False, "indefinite")
 
 
-def orthogonal_action(algebra: Tensor | Group) -> Tensor:
+def normaliser(algebra: Tensor | Group, tolerance: float = _ROUNDING) -> Tensor:
+    """Orthonormal basis `[r, m, m]` of the skew matrices Y with [Y, X] in the algebra for all X.
+
+    They generate the connected part of the subgroup of O(m) that maps the algebra to itself.
+    """
+    basis = _orthonormal(algebra)
+    m = basis.shape[-1]
+    i, j = torch.triu_indices(m, m, offset=1)
+    skew = torch.zeros(len(i), m, m, dtype=torch.float64)
+    index = torch.arange(len(i))
+    skew[index, i, j], skew[index, j, i] = 0.5**0.5, -(0.5**0.5)
+    flat = basis.flatten(1)
+    outside = torch.eye(m * m, dtype=torch.float64) - flat.mT @ flat
+    conditions = (outside @ _commutators(skew, x).mT for x in basis)
+    null = _null_space(*conditions, tolerance=tolerance)
+    return torch.einsum("ks,sab->kab", null, skew)
+
+
+def sign_changes(algebra: Tensor | Group, tolerance: float = _ROUNDING) -> Tensor:
+    """Signs `[r, m]` that generate the group of the diag(+-1) which map the algebra to itself.
+
+    With P the projection of all matrices on the algebra, signs s do so if and only if
+    s_a s_b s_c s_d = 1 wherever P[ab, cd] is not zero: linear equations over the field of two
+    elements, whose solution needs no search through all 2^m signs.
+    """
+    flat = _orthonormal(algebra).flatten(1)
+    m = int(flat.shape[1] ** 0.5)
+    entries = [1 << a ^ 1 << b for a in range(m) for b in range(m)]
+    pairs = ((flat.mT @ flat).abs() > tolerance).nonzero().tolist()
+    rows: dict[int, int] = {}  # reduced equations by their highest bit
+    for equation in {entries[p] ^ entries[q] for p, q in pairs}:
+        for bit, row in rows.items():
+            equation ^= row if equation >> bit & 1 else 0
+        if equation:
+            top = equation.bit_length() - 1
+            rows = {bit: row ^ equation if row >> top & 1 else row for bit, row in rows.items()}
+            rows[top] = equation
+    free = [bit for bit in range(m) if bit not in rows]
+    flips = [[bit == f or bool(rows.get(bit, 0) >> f & 1) for bit in range(m)] for f in free]
+    return 1 - 2 * torch.tensor(flips, dtype=torch.float64)
+
+
+def orthogonal_action(algebra: Tensor | Group, tolerance: float = _ROUNDING) -> Tensor:
     """Matrices `[r, d, d]` that generate the orthogonal action on the algebra's coordinates.
 
-    X -> Q X Q^T for the rotations Q that the algebra itself contains (given by their generators,
-    skew matrices) and for the reflections diag(+-1, ..., +-1) that map the algebra to itself.
+    X -> Q X Q^T for the Q in O(m) that map the algebra to itself and are in the connected part of
+    the group of such matrices, given by their generators, or are sign changes diag(+-1). Other
+    components do not count: a permutation would make one block of the two angles of
+    SO(2) x SO(2).
     """
     basis = _orthonormal(algebra)
-    d, m = basis.shape[:2]
-    ad = structure_constants(basis).mT
-    skew = _null_space((basis + basis.mT).flatten(1).mT)
-    actions = [torch.einsum("z,zij->ij", y, ad) for y in skew]
-    for signs in product((1.0, -1.0), repeat=m - 1):
-        q = torch.tensor((1.0, *signs), dtype=torch.float64)
-        moved = basis * q[:, None] * q
-        action = torch.einsum("iab,jab->ji", moved, basis)
-        if (torch.einsum("ji,jab->iab", action, basis) - moved).abs().max() < _TOLERANCE:
-            actions.append(action)
-    return torch.stack(actions) if actions else torch.zeros(0, d, d, dtype=torch.float64)
+    turns = [_commutators(basis, y).mT for y in normaliser(basis, tolerance)]
+    flips = [(s[:, None] * basis * s).flatten(1).mT for s in sign_changes(basis, tolerance)]
+    return torch.stack([basis.flatten(1) @ moved for moved in turns + flips])
 
 
-def irreducible_blocks(algebra: Tensor | Group) -> list[Tensor]:
+def irreducible_blocks(algebra: Tensor | Group, tolerance: float = _ROUNDING) -> list[Tensor]:
     """Orthonormal bases `[k, d]`, in coordinates, of the irreducible blocks of the algebra.
 
-    Symmetric matrices that commute with the action have the blocks as their eigenspaces; a generic
-    one tells them all apart. Its entries are fixed, so the answer is the same every time.
+    Symmetric matrices that commute with the action have sums of blocks as their eigenspaces. So
+    the algebra is split by quadratic forms made to commute with the action, until every part is
+    irreducible (all that commutes is scalar on it). Where blocks are equivalent the split is not
+    unique, and the first form that tells them apart decides: tr X^2, of which symmetric, skew
+    and nilpotent matrices have different values; then a fixed weighting of the squared entries of
+    X, by which blocks keep to different entries where they can; then fixed random forms. All are
+    functions of X, so blocks do not depend on the basis that the algebra is given in.
+
+    Args:
+        algebra: a basis `[d, m, m]`, of any norms and order, or a group.
+        tolerance: below which numbers are rounding: 1e-6 does for bases in float64, 1e-4 for those
+            that were rounded to float32.
     """
     basis = _orthonormal(algebra)
-    d, m = basis.shape[:2]
-    symmetric = _symmetric_basis(d)
-    actions = orthogonal_action(basis)
-    commutators = torch.einsum("sik,rkj->srij", symmetric, actions)
-    commutators = commutators - torch.einsum("rik,skj->srij", actions, symmetric)
-    commutant = torch.einsum("ks,sij->kij", _null_space(commutators.flatten(1).mT), symmetric)
-    # Generic, but constant on the entries of the matrices: equivalent blocks split along them.
-    weights = torch.cos(torch.arange(1, m * m + 1, dtype=torch.float64) * 1.7).reshape(m, m)
-    probe = torch.einsum("iab,ab,jab->ij", basis, weights, basis)
-    element = torch.einsum("k,kij->ij", torch.einsum("kij,ij->k", commutant, probe), commutant)
-    values, vectors = torch.linalg.eigh(element)
-    groups: list[list[int]] = []
-    for i in range(d):
-        if groups and values[i] - values[groups[-1][-1]] < 1e-7:
-            groups[-1].append(i)
-        else:
-            groups.append([i])
-    return [_aligned(vectors[:, group]) for group in groups]
+    commuting = commutant(orthogonal_action(basis, tolerance), tolerance)
+    parts = [torch.eye(len(basis), dtype=torch.float64)]
+    for form in _quadratic_forms(basis):
+        element = torch.einsum("kij,ij,kab->ab", commuting, form, commuting)
+        parts = [piece for part in parts for piece in _split(part, element, commuting)]
+    return [_aligned(part) for part in parts]
+
+
+def commutant(actions: Tensor, tolerance: float = _ROUNDING) -> Tensor:
+    """Orthonormal basis `[k, d, d]` of the symmetric matrices that commute with all actions."""
+    symmetric = _symmetric_basis(actions.shape[-1])
+    conditions = (_commutators(symmetric, action).mT for action in actions)
+    null = _null_space(*conditions, tolerance=tolerance)
+    return torch.einsum("ks,sij->kij", null, symmetric)
+
+
+def _quadratic_forms(basis: Tensor) -> Iterator[Tensor]:
+    """Forms `[d, d]` on the algebra, functions of its matrices: see `irreducible_blocks`."""
+    yield torch.einsum("iab,jba->ij", basis, basis)
+    flat = basis.flatten(1)
+    # Generic: no two entries, and no two sums of some, weigh the same.
+    yield flat * (1.7 * torch.arange(1, flat.shape[1] + 1).double()).cos() @ flat.mT
+    generator = Generator().manual_seed(0)
+    for _ in range(_FORMS):
+        form = torch.randn(2 * flat.shape[1:], generator=generator, dtype=torch.float64)
+        yield flat @ (form + form.mT) @ flat.mT
+
+
+def _split(part: Tensor, element: Tensor, commuting: Tensor) -> list[Tensor]:
+    """The span of columns `[d, s]`, cut where eigenvalues of the element are apart."""
+    inside = part.mT @ commuting @ part
+    scalars = inside.diagonal(dim1=-2, dim2=-1).mean(-1)[:, None, None]
+    if (inside - scalars * torch.eye(part.shape[1]).double()).abs().max() < _SCALAR:
+        return [part]  # irreducible
+    values, vectors = torch.linalg.eigh(part.mT @ element @ part)
+    apart = (values.diff() > _GAP).nonzero()[:, 0] + 1
+    return [part @ columns for columns in vectors.tensor_split(apart, dim=1)]
 
 
 def _aligned(columns: Tensor) -> Tensor:
@@ -143,9 +212,14 @@ def _aligned(columns: Tensor) -> Tensor:
     rows: list[Tensor] = []
     for axis in projector:
         rest = axis - sum((row * (row @ axis) for row in rows), start=torch.zeros_like(axis))
-        if rest.norm() > 1e-6:
+        if rest.norm() > 1e-3:  # one of d axes is farther than d^(-1/2) from what is missing
             rows.append(rest / rest.norm())
     return torch.stack(rows)
+
+
+def _commutators(matrices: Tensor, x: Tensor) -> Tensor:
+    """[M, x] for matrices `[s, m, m]`, flattened, `[s, m^2]`."""
+    return (matrices @ x - x @ matrices).flatten(1)
 
 
 def _symmetric_basis(d: int) -> Tensor:
@@ -157,12 +231,13 @@ def _symmetric_basis(d: int) -> Tensor:
     return basis / torch.linalg.matrix_norm(basis)[:, None, None]
 
 
-def _null_space(matrix: Tensor) -> Tensor:
-    """Orthonormal rows x with matrix @ x = 0."""
-    if matrix.shape[0] == 0:
-        return torch.eye(matrix.shape[1], dtype=torch.float64)
-    _, sigma, vh = torch.linalg.svd(matrix, full_matrices=True)
-    rank = int((sigma > _TOLERANCE * max(1.0, float(sigma.max()))).sum())
+def _null_space(*matrices: Tensor, tolerance: float = _TOLERANCE) -> Tensor:
+    """Orthonormal rows x with matrix @ x = 0 for all matrices, which have the same columns."""
+    triangle = matrices[0][:0]
+    for matrix in matrices:  # reduced one by one: together they may be large
+        triangle = torch.linalg.qr(torch.cat((triangle, matrix)), mode="r").R
+    _, sigma, vh = torch.linalg.svd(triangle, full_matrices=True)
+    rank = int((sigma > tolerance * max(1.0, float(sigma.amax()))).sum()) if len(sigma) else 0
     return vh[rank:]
 
 

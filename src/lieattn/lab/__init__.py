@@ -1,3 +1,1 @@
 """Experiments and reports; needs the extra [lab]."""
-
-MAX_SEED = 2**63 - 1  # of torch's generators

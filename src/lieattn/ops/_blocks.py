@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
 
+from .._core.tracing import transformed
 from .request import ROWS, Request, tensors_of, with_tensors
 
 Results = tuple[Tensor, Tensor]
@@ -56,17 +56,6 @@ def _written(function: Function, request: Request, rows: int) -> Results:
             whole.narrow(-2, start, part.shape[-2]).copy_(part)
     first, second = results
     return first, second
-
-
-def transformed() -> bool:
-    """Inside torch.func or forward mode, whose derivatives are their own."""
-    level = torch._C._functorch.maybe_current_level()
-    return level is not None or forward_ad._current_level >= 0
-
-
-# The compiler cannot trace the question, but may ask it: it enters the levels that it traces, and
-# guards on them. See also `dispatch._load`.
-transformed._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 class _ByBlocks(torch.autograd.Function):

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from ..groups import Group
-from ..groups.base import groups as registered
+from .._core.shapes import common_batch
+from ..groups import Group, available_groups
+from .request import Request
 
 
 def flat(x: Tensor, batch: torch.Size) -> Tensor:
@@ -34,9 +35,22 @@ def pair_strides(x: Tensor | None, pairs: tuple[int, ...]) -> tuple[int, ...]:
     return x.expand(pairs).stride() if x is not None else (0, 0, 0, 0)
 
 
+def own_batch(coords: Tensor, batch: torch.Size, request: Request) -> Tensor:
+    """Coordinates without the batch that values alone have, where all of them are the same."""
+    pairs = (x.shape[:-3] for x in (request.mask, request.bias) if x is not None)
+    own = common_batch(request.q_poses.shape[:-3], request.k_poses.shape[:-3], *pairs)
+    if own is None or own == batch:
+        return coords
+    more = len(batch) - len(own)
+    coords = coords[(0,) * more]
+    for dim, (size, whole) in enumerate(zip(own, batch[more:], strict=True)):
+        coords = coords if size == whole else coords.narrow(dim, 0, 1)
+    return coords
+
+
 def is_registered(group: Group) -> bool:
     """A group of somebody else's may have the same name."""
-    return registered().get(group.name) is group
+    return available_groups().get(group.name) is group
 
 
 def names(items: Iterable[object]) -> str:

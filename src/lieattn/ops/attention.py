@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from .._core.checks import require_tensors
 from ..groups import Group, get_group
 from ..scores import Score
-from . import _inputs, dispatch
+from . import checks, dispatch
 from .request import Logits, Request
 
 
@@ -17,7 +18,7 @@ def lie_attention(
     values: Tensor,
     weights: Tensor | Logits,
     mask: Tensor | None = None,
-    exclude_self: bool = True,
+    exclude_self: bool | None = None,
     chart: str = "principal",
     backend: str = "auto",
     *,
@@ -38,12 +39,18 @@ def lie_attention(
         values: `[..., H, Nk, dv]`.
         weights: `lambda / tau`, `[H, K]` with a column for each block of the chart; or a `Score`,
             or any function from coordinates `[..., Nq, Nk, C]` to logits `[..., H, Nq, Nk]`.
-        mask: boolean, True = may attend, broadcasts to `[..., H, Nq, Nk]`.
-        exclude_self: leave out key i for query i; needs Nq == Nk.
+        mask: boolean, True = may attend, broadcasts to `[..., H, Nq, Nk]`: one of tokens is
+            `mask[:, None, None, :]`. Three dimensions are `[H, Nq, Nk]`, and refused where they
+            could be `[B, Nq, Nk]` too, which they mean to a layer.
+        exclude_self: leave out key i for query i; needs Nq == Nk. None, the default, means True
+            where keys are the queries (one tensor, or views of the same memory with equal shapes
+            and strides) and False elsewhere. Inside torch.func transforms, torch.compile and
+            export that cannot be told: pass True or False.
         chart: "principal" or "polar". Pairs off the chart are not attended to.
         backend: "auto" (the fastest that can do it), "reference" (all pairs in memory), "tiled"
             (memory linear in the number of tokens), "native" (CPU) or "triton" (GPU).
-        bias: added to the logits, broadcasts to `[..., H, Nq, Nk]`; -inf masks a pair.
+        bias: added to the logits, `[Nq, Nk]`, or `[..., H, Nq, Nk]` with all dimensions of the
+            batch, where sizes of 1 broadcast; -inf masks a pair.
         neighbours: `[..., Nq, k]`, the keys that each query attends to, filled up with -1. `mask`
             and `bias` then have k, a place in the list, where they had Nk. A key that is listed
             twice counts twice.
@@ -65,9 +72,9 @@ def lie_attention(
     """
     dispatch.require_backend(backend)
     group = get_group(group)
-    _inputs.require_tensors(values=values, mask=mask, bias=bias)
-    if not isinstance(weights, Tensor) and not callable(weights):
-        _inputs.require_tensors(weights=weights)
+    require_tensors(values=values, mask=mask, bias=bias)
+    if not callable(weights):
+        require_tensors(weights=weights)
     if isinstance(weights, Score):
         blocks = weights.block_weights()  # which more backends know than a score
         weights = weights if blocks is None else blocks
@@ -77,12 +84,12 @@ def lie_attention(
         k_poses,
         values,
         weights,
-        mask,
-        bias,
-        exclude_self,
-        chart,
-        neighbours,
-        margin,
+        mask=mask,
+        bias=bias,
+        exclude_self=checks.self_excluded(exclude_self, q_poses, k_poses),
+        chart=chart,
+        neighbours=neighbours,
+        margin=margin,
         prune=prune,
     )
     return run_request(request, backend)
@@ -90,5 +97,5 @@ def lie_attention(
 
 def run_request(request: Request, backend: str = "auto") -> tuple[Tensor, Tensor]:
     """The two sums of a request whose tensors have yet to be checked."""
-    _inputs.require_request(request)
+    checks.require_request(request)
     return dispatch.run(request, backend)

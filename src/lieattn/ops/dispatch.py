@@ -10,13 +10,18 @@ from typing import Protocol, cast
 import torch
 from torch import Tensor
 
+from .._core.text import unknown
 from . import reference, tiled
 from .request import Request
 
 
 class Backend(Protocol):
-    """What a module of a backend offers."""
+    """What a module of a backend offers.
 
+    `unsupported` need not look for fields that `ANSWERS` does not name: they are refused before.
+    """
+
+    ANSWERS: frozenset[str]
     unsupported: Callable[[Request], str | None]
     run: Callable[[Request], tuple[Tensor, Tensor]]
 
@@ -26,8 +31,18 @@ logger = logging.getLogger("lieattn")
 # Modules of fast backends, imported when they are first asked for: one line a backend here, and
 # its name where it may be chosen.
 MODULES = {"native": "lieattn.ops.native", "triton": "lieattn.ops.triton"}
-FAST = {"cpu": ("native",), "cuda": ("triton",)}
+# Tried before the reference, by device. Not Triton: nobody has measured it on a GPU yet.
+FAST: dict[str, tuple[str, ...]] = {"cpu": ("native",)}
 BACKENDS = ("auto", "reference", "tiled", *MODULES)
+
+# Fields of a request in words, for reasons; others go by their name.
+WORDS = {
+    "neighbours": "lists of neighbours",
+    "q_content": "logits of contents",
+    "scale": "scales that coordinates are divided by",
+    "dtype": "a dtype of coordinates other than that of the poses",
+    "first": "blocks of a set's queries",
+}
 
 _loaded = {"reference": cast(Backend, reference), "tiled": cast(Backend, tiled)}
 _missing: dict[str, str] = {}
@@ -42,15 +57,28 @@ def run(request: Request, backend: str = "auto") -> tuple[Tensor, Tensor]:
 def choose(request: Request, backend: str = "auto") -> Backend:
     """The backend of the given name, or with "auto" the fastest that can do the request."""
     if backend != "auto":
-        return _named(request, backend)
+        require_backend(backend)
+        return _required(request, backend)
     # Exported programs run on other machines, and in other runtimes: torch's own operators.
     fast = () if _exporting() else FAST.get(request.q_poses.device.type, ())
     for name in fast:
-        reason = _load(name) or _loaded[name].unsupported(request)
+        reason = refusal(request, name)
         if reason is None:
             return _loaded[name]
         _say(name, reason)
-    return _loaded["reference" if tiled.single_block(request) else "tiled"]
+    return _required(request, "reference" if tiled.single_block(request) else "tiled")
+
+
+def refusal(request: Request, name: str) -> str | None:
+    """Why a backend cannot answer a request, in a sentence, or None if it can."""
+    missing = _load(name)
+    if missing is not None:
+        return missing
+    backend = _loaded[name]
+    unknown = [field for field in request.used if field not in backend.ANSWERS]
+    if unknown:
+        return f"it does not take {WORDS.get(unknown[0], unknown[0])}."
+    return backend.unsupported(request)
 
 
 def is_fast(request: Request) -> bool:
@@ -67,16 +95,15 @@ def _exporting() -> bool:
 def require_backend(backend: str) -> None:
     """A name that is known."""
     if backend not in BACKENDS:
-        raise ValueError(f"unknown backend {backend!r}; known are {', '.join(BACKENDS)}.")
+        raise ValueError(unknown("backend", backend, BACKENDS))
 
 
-def _named(request: Request, backend: str) -> Backend:
-    require_backend(backend)
-    reason = _load(backend) or _loaded[backend].unsupported(request)
+def _required(request: Request, backend: str) -> Backend:
+    reason = refusal(request, backend)
     if reason is not None:
         raise ValueError(
-            f"backend {backend!r} cannot do this: {reason} Use backend='tiled', which does "
-            "everything, or 'auto', which takes the fastest that can."
+            f"backend {backend!r} cannot do this: {reason.rstrip('.')}. Use backend='tiled', which "
+            "does everything, or 'auto', which takes the fastest that can."
         )
     return _loaded[backend]
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import torch
 from torch import Tensor
 
-from .._precision import island
-from ..relations import Relations, gather_neighbours
-from ..scores import weighted_norm_logits
-from . import _inputs
+from .._core.precision import island
+from .._core.shapes import gather_neighbours
+from ..geometry.pairs import Relations
+from ..scores import BlockNorm
+from . import checks
+from ._far import logits_within_range
 from .request import Logits, Request
+
+# The fields of a request that are answered. `prune` allows to leave keys out, and none are.
+ANSWERS = frozenset(
+    {
+        *("group", "q_poses", "k_poses", "values", "weights"),
+        *("mask", "bias", "exclude_self", "chart", "neighbours", "margin"),
+        *("q_content", "k_content", "scale", "dtype", "prune", "first"),
+    }
+)
 
 
 def unsupported(request: Request) -> str | None:
@@ -24,7 +33,7 @@ def run(request: Request) -> tuple[Tensor, Tensor]:
     score = request.weights
     if isinstance(score, Tensor):
         parts = [block.dim for block in request.group.chart_blocks(request.chart)]
-        score = partial(weighted_norm_logits, weights=score, parts=parts)
+        score = BlockNorm(score, parts)
     neighbours, bias = request.neighbours, request.bias
     with island(request.q_poses):
         if request.q_content is not None and request.k_content is not None:
@@ -47,17 +56,17 @@ def attend_relations(
     `rel.valid` tells the pairs that may attend, before `mask` and `bias`.
     """
     with island(rel.coords):
-        logits = score(rel.coords)
-        _inputs.require_logits(logits, rel.coords, values.shape[-3])
+        logits = logits_within_range(rel, score, mask, bias)
+        checks.require_logits(logits, rel.coords, values.shape[-3])
         # Poses so far away that the square of w overflows have no weight.
         allowed = rel.valid.unsqueeze(-3) & (logits != -torch.inf)
         batch = torch.broadcast_shapes(logits.shape[:-3], values.shape[:-3])
         shape = torch.Size((*batch, *logits.shape[-3:]))
         if mask is not None:
-            _inputs.require_pairs("mask", mask, shape)
+            checks.require_pairs("mask", mask, shape)
             allowed = allowed & mask
         if bias is not None:
-            _inputs.require_pairs("bias", bias, shape)
+            checks.require_pairs("bias", bias, shape)
             allowed = allowed & (bias != -torch.inf)
             logits = logits + torch.where(allowed, bias, 0).to(logits.dtype)
         if neighbours is None:
@@ -97,7 +106,7 @@ def attend(
     a = torch.where(allowed, logits.softmax(-1), 0)
     dtype = torch.promote_types(a.dtype, values.dtype)
     mixed = (a.to(dtype) @ values.to(dtype)).to(values.dtype)
-    pooled = (a.transpose(-3, -2) @ coords).transpose(-3, -2)
+    pooled = (a.to(coords.dtype).transpose(-3, -2) @ coords).transpose(-3, -2)
     return mixed, pooled
 
 

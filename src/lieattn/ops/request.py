@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from .._core.shapes import common_batch
+from ..geometry.pairs import Relations, divide, relate
 from ..groups import Group
-from ..relations import Relations, common_batch, divide, relate
 
 Logits = Callable[[Tensor], Tensor]
 
@@ -21,8 +22,10 @@ Logits = Callable[[Tensor], Tensor]
 class Request:
     """One call of the operator. Shapes fit together; a backend need not check them again.
 
-    A backend is a module with `unsupported(request)`, a reason in one sentence or None, and
-    `run(request)`, which gives `sum_j a_ij v_j` and `sum_j a_ij w_ij`.
+    A backend is a module with `ANSWERS`, the names of the fields that it knows, `unsupported`,
+    from a request to a reason in one sentence or None, and `run`, which gives `sum_j a_ij v_j` and
+    `sum_j a_ij w_ij`. A field that has its default asks for nothing. `dispatch` refuses a request
+    that uses a field which the backend does not name, so a new field starts out refused by all.
     """
 
     group: Group
@@ -32,16 +35,27 @@ class Request:
     weights: Tensor | Logits  # [H, K] of the chart's blocks; or from coordinates to logits
     mask: Tensor | None = None  # boolean, broadcasts to [..., H, Nq, Nk]
     bias: Tensor | None = None  # broadcasts to [..., H, Nq, Nk]; -inf masks
-    exclude_self: bool = True
+    exclude_self: bool = False
     chart: str = "principal"
     neighbours: Tensor | None = None  # [..., Nq, k], -1 for none; k then stands for Nk above
     margin: float = 0.0
     q_content: Tensor | None = None  # [..., H, Nq, c], and for the keys, whose products
     k_content: Tensor | None = None  # [..., H, Nk, c], are added to the logits
-    scale: Tensor | None = None  # [..., 1, dim]: w is divided by it, for the score and the sum
+    scale: Tensor | None = None  # [..., 1, dim], one number a block: w is divided by it
     dtype: torch.dtype | None = None  # of w after the logarithm, if not that of the poses
     prune: float = 0.0  # share of a row's weights that a backend may leave out, none has to
     first: int = 0  # the key that is query 0 itself: a block of queries starts further on
+
+    @property
+    def used(self) -> list[str]:
+        """Names of the fields that ask for something: those that differ from their default."""
+        kind, names = type(self), [field.name for field in fields(self)]
+        # Defaults are attributes of the class; torch cannot compile `field.default`.
+        return [
+            name
+            for name in names
+            if not hasattr(kind, name) or _differs(getattr(self, name), getattr(kind, name))
+        ]
 
     @property
     def queries(self) -> int:
@@ -91,6 +105,12 @@ class Request:
             yield replace(self, first=self.first + first, **own)
 
 
+def _differs(value: object, default: object) -> bool:
+    if value is None or default is None:
+        return value is not default
+    return value != default
+
+
 # Where the queries are in what has any.
 ROWS = {"q_poses": -3, "mask": -2, "bias": -2, "neighbours": -2, "q_content": -2}
 
@@ -117,6 +137,7 @@ class BoundScore(nn.Module):
     def __init__(self, score: nn.Module, bound: dict[str, Tensor]) -> None:
         super().__init__()
         self.score, self.bound = score, bound
+        self.squares = getattr(score, "squares", False)
 
     def forward(self, coords: Tensor) -> Tensor:
         return functional_call(self.score, self.bound, (coords,))

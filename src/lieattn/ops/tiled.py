@@ -19,6 +19,17 @@ from .request import Request
 PAIRS = 2**15
 
 
+# The fields of a request that are answered. A list of its own: a new field that has queries must
+# be divided into blocks, see `ROWS`. `prune` allows to leave keys out, and none are.
+ANSWERS = frozenset(
+    {
+        *("group", "q_poses", "k_poses", "values", "weights"),
+        *("mask", "bias", "exclude_self", "chart", "neighbours", "margin"),
+        *("q_content", "k_content", "scale", "dtype", "prune", "first"),
+    }
+)
+
+
 def unsupported(request: Request) -> str | None:
     """Nothing: the blocks are the reference's."""
     return None

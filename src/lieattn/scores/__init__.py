@@ -5,8 +5,9 @@
 ['norm', 'isotropic', 'diagonal', 'full', 'mlp']
 """
 
+from .._core.text import unknown
 from ..groups import Group
-from .base import Score, WeightedNorm, weighted_norm_logits
+from .base import BlockNorm, Score, WeightedNorm, weighted_norm_logits
 from .diagonal import DiagonalScore
 from .directed import DirectedScore
 from .full import FullScore
@@ -26,6 +27,8 @@ SCORES: dict[str, type[Score]] = {
 def register(name: str, score: type[Score]) -> type[Score]:
     """Make a score known by name to layers, configs and checkpoints.
 
+    Raises ValueError if another score has the name.
+
     >>> import lieattn as la
     >>> class Manhattan(la.scores.Score):
     ...     def forward(self, coords):
@@ -38,6 +41,11 @@ def register(name: str, score: type[Score]) -> type[Score]:
     """
     if not (isinstance(score, type) and issubclass(score, Score)):
         raise TypeError(f"score must be a subclass of Score, got {score!r}.")
+    if SCORES.get(name, score) is not score:
+        raise ValueError(
+            f"the score {name!r} is taken by {SCORES[name].__qualname__}. Choose another name; to "
+            f"replace a score of your own, del lieattn.scores.SCORES[{name!r}] first."
+        )
     SCORES[name] = score
     return score
 
@@ -54,8 +62,7 @@ def make(
     """Score of the given name, with the directed term added if asked."""
     if name not in SCORES:
         raise ValueError(
-            f"unknown score {name!r}; known are {', '.join(SCORES)}. For one of your own use "
-            "scores.register(name, cls)."
+            f"{unknown('score', name, SCORES)} For one of your own use scores.register(name, cls)."
         )
     score = SCORES[name](group, heads, chart, positive)
     return DirectedScore(score) if directed else score
@@ -63,6 +70,7 @@ def make(
 
 __all__ = [
     "SCORES",
+    "BlockNorm",
     "DiagonalScore",
     "DirectedScore",
     "FullScore",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
+from .._core.text import unknown
 from ..groups import Group
 
 FLOOR = 1e-3  # Section 4.3: keeps lambda and tau away from zero
@@ -21,6 +22,8 @@ class Score(nn.Module):
     file with a subclass (the four arguments below, and `forward`) and one line in `SCORES`.
     """
 
+    squares = False  # whether it squares coordinates, whose squares may not fit float32
+
     def __init__(
         self,
         group: Group,
@@ -30,9 +33,7 @@ class Score(nn.Module):
     ) -> None:
         super().__init__()
         if positive not in PARAMETERISATIONS:
-            raise ValueError(
-                f"unknown parameterisation {positive!r}; known are {', '.join(PARAMETERISATIONS)}."
-            )
+            raise ValueError(unknown("parameterisation", positive, PARAMETERISATIONS))
         self.group, self.heads, self.chart, self.positive = group, heads, chart, positive
         self.coordinates = group.chart_dim(chart)
 
@@ -59,6 +60,8 @@ class WeightedNorm(Score):
     A subclass says which: `partition` gives the number of coordinates of each part.
     """
 
+    squares = True
+
     def __init__(
         self,
         group: Group,
@@ -81,14 +84,32 @@ class WeightedNorm(Score):
         return self.keep_positive(self.raw_lambda) / self.keep_positive(self.raw_tau)[:, None]
 
     def block_weights(self) -> Tensor | None:
-        if type(self).forward is not WeightedNorm.forward:
-            return None  # a subclass that makes something else of its weights
+        if type(self).forward is not WeightedNorm.forward or self._is_watched():
+            return None  # something else is made of its weights, which the blocks do not tell
         blocks = [block.dim for block in self.group.chart_blocks(self.chart)]
         if len(self.parts) == 1:
             return self.weights.expand(-1, len(blocks))
         return self.weights if list(self.parts) == blocks else None
 
     def forward(self, coords: Tensor) -> Tensor:
+        return weighted_norm_logits(coords, self.weights, self.parts)
+
+    def _is_watched(self) -> bool:
+        """Whether hooks or a forward of this module alone want to be called."""
+        hooks = self._forward_hooks, self._forward_pre_hooks
+        backward = self._backward_hooks, self._backward_pre_hooks
+        return "forward" in vars(self) or any(map(bool, (*hooks, *backward)))
+
+
+class BlockNorm:
+    """The score of given weights `[H, parts]`."""
+
+    squares = True
+
+    def __init__(self, weights: Tensor, parts: Sequence[int]) -> None:
+        self.weights, self.parts = weights, parts
+
+    def __call__(self, coords: Tensor) -> Tensor:
         return weighted_norm_logits(coords, self.weights, self.parts)
 
 

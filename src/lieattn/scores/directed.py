@@ -25,6 +25,10 @@ class DirectedScore(Score):
         self.score = score
         self.direction = nn.Parameter(torch.zeros(score.heads, score.group.dim))
 
+    @property
+    def squares(self) -> bool:  # type: ignore[override]
+        return self.score.squares
+
     def forward(self, coords: Tensor) -> Tensor:
         signed = coords[..., : self.group.dim]
         direction = self.direction.to(coords.dtype)

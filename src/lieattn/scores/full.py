@@ -20,6 +20,8 @@ class FullScore(Score):
     torch.Size([4, 3, 3])
     """
 
+    squares = True
+
     def __init__(
         self,
         group: Group,

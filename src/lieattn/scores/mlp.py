@@ -5,10 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .._core.small import widen
+from .._core.tracing import readable
 from ..groups import Group
 from .base import Score
 
 HIDDEN = 32  # Section 5: one hidden layer of 32 units
+LARGE = 1e5  # of coordinates
 
 
 class MLPScore(Score):
@@ -35,6 +38,9 @@ class MLPScore(Score):
         self.second_bias = nn.Parameter(torch.empty(heads).uniform_(-bound, bound))
 
     def forward(self, coords: Tensor) -> Tensor:
+        # Of distances beyond it, terms cancel that are larger than their sum by all of float32.
+        if readable(coords) and coords.numel() and coords.detach().abs().amax() > LARGE:
+            coords = widen(coords)
         dtype = coords.dtype
         weight, bias = self.first.weight.to(dtype), self.first.bias.to(dtype)
         hidden = nn.functional.linear(coords, weight, bias)

@@ -8,8 +8,8 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from ...workflows.style import INK, canvas, style, to_svg
 from ..report.document import Figure
-from ..report.style import INK, canvas, style, to_svg
 from .cases import PASSES
 from .contestants import SDPA
 from .results import Row, cell_title, passes, rows, short

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...attention import LieAttention
 from ...groups import get_group
+from ...nn.attention import LieAttention
 from ...ops import Request as Operands
 from ...ops.dispatch import choose
 from .cases import SHORT, Case, Problem

@@ -60,7 +60,7 @@ def _how_to_read(found: dict[str, Any]) -> str:
 
 
 def front_note(found: dict[str, Any]) -> str:
-    """What the numbers of the front page's table are."""
+    """What the numbers of the short table are."""
     first, last = passes(found)[0], passes(found)[-1]
     which = PASSES[first] if first == last else f"{PASSES[first]} / {PASSES[last]}"
     text = (
@@ -135,7 +135,7 @@ def _layer_table(found: dict[str, Any]) -> Table:
 
 
 def front_table(found: dict[str, Any]) -> Table:
-    """Time of one backend over SDPA's, a row a size and a column a group: for a front page."""
+    """Time of one backend over SDPA's, a row a size and a column a group."""
     groups = list(dict.fromkeys(cell["group"] for cell in found["cells"]))
     backend = _foremost(found)
     shown = list(dict.fromkeys((passes(found)[0], passes(found)[-1])))
@@ -153,6 +153,6 @@ def front_table(found: dict[str, Any]) -> Table:
 
 
 def _foremost(found: dict[str, Any]) -> str:
-    """The backend of the front page: one for all sizes, the fastest kind that took part."""
+    """The backend of the short table: one for all sizes, the fastest kind that took part."""
     present = {contestant["name"] for contestant in found["contestants"]}
     return next(name for name in (*FRONT, *BACKENDS) if name in present)

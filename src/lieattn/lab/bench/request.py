@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from ...groups import get_group
-from ...groups.base import groups
+from ..._core.errors import RunError
+from ..._core.text import unknown
+from ...groups import available_groups, get_group
 from ...ops import BACKENDS
-from ..storage import RunError
 from .cases import PASSES, Case
 
 GROUPS = ("SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3")
@@ -165,20 +165,19 @@ def _require_positive(asked: Request) -> None:
 
 
 def _groups(names: Sequence[str]) -> tuple[str, ...]:
-    known = {name.lower(): name for name in groups()}
+    known = {name.lower(): name for name in available_groups()}
     plain = [name.lower().replace("(", "").replace(")", "") for name in names]
     if "all" in plain:
         return tuple(known.values())
     for name, short in zip(names, plain, strict=True):
         if short not in known:
-            listed = ", ".join(known.values())
-            raise RunError(f"unknown group {name!r}; known are {listed}, and all.")
+            raise RunError(unknown("group", name, known.values(), ", and all"))
     return tuple(dict.fromkeys(get_group(known[short]).name for short in plain))
 
 
 def _known_backend(name: str) -> str:
     if name not in BACKENDS:
-        raise RunError(f"unknown backend {name!r}; known are {', '.join(BACKENDS)}.")
+        raise RunError(unknown("backend", name, BACKENDS))
     return name
 
 

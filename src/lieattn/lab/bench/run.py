@@ -9,8 +9,10 @@ from typing import Any
 
 from rich.console import Console
 
+from ..._core.errors import RunError
+from ..._core.files import json_bytes
+from ..._core.stopping import Stopped, held, keep, unwinding
 from ..report import markdown
-from ..storage import RunError, json_bytes
 from .measuring import Bench
 from .page import document
 from .progress import follow
@@ -21,8 +23,8 @@ from .terminal import print_tables
 RESULTS, PAGE = "bench.json", "bench.md"
 
 
-def run(asked: Request, out: Path, console: Console) -> str | None:
-    """Measure what was asked for; if interrupted, a word on what is kept.
+def run(asked: Request, out: Path, console: Console) -> None:
+    """Measure what was asked for; if a signal comes, write what is measured.
 
     Raises:
         RunError: something that the user can mend.
@@ -31,19 +33,18 @@ def run(asked: Request, out: Path, console: Console) -> str | None:
     bench = Bench(asked)
     _print(bench.notes, console)
     complete = True
-    try:
-        follow(bench.run(), len(asked.plan()), console)
-    except KeyboardInterrupt:
-        complete = False
-    found = gather(bench, complete)
-    if found["cells"]:
-        print_tables(found, console)
-        _print(bench.left_out(), console)
-        _print([str(path) for path in write(found, out)], console)
-    if complete:
-        return None
-    kept = f"What was measured is in {out}." if found["cells"] else "Nothing was measured yet."
-    return f"stopped. {kept}"
+    with unwinding():
+        try:
+            follow(bench.run(), len(asked.plan()), console)
+        except Stopped:
+            complete = False
+        with held():
+            found = gather(bench, complete)
+            if found["cells"]:
+                print_tables(found, console)
+                _print(bench.left_out(), console)
+                _print([str(path) for path in write(found, out)], console)
+                keep(f"What was measured is in {out}.")
 
 
 def _print(lines: list[str], console: Console) -> None:

@@ -6,7 +6,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from ...groups import get_group
-from ..infill.tables import number, spread
+from ...workflows.tables import number, spread
 from ..report.document import Section, Table
 from .results import groups_of, means_of, rows_of
 from .text import STUDY, shares_of

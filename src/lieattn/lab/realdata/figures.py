@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...groups import get_group
+from ...workflows.style import COLOURS, INK, canvas, style, to_svg
 from ..report.document import Figure
-from ..report.style import COLOURS, INK, canvas, style, to_svg
 from .results import METHODS, Row, groups_of, rows_of
 
 _COLOURS = {

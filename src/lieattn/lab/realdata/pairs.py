@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import torch
 
-from ...interpolation import interpolate
-from ...relations import relate
-from ..infill.advice import choose
-from ..infill.run import hidden_of_test
-from ..infill.settings import TrainSettings
-from ..infill.sources import parts
+from ...geometry.interpolation import interpolate
+from ...geometry.pairs import relate
+from ...workflows.advice import choose
+from ...workflows.settings import TrainSettings
+from ...workflows.sources import parts
+from ...workflows.train import hidden_of_test
 
 
 @torch.no_grad()

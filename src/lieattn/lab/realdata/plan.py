@@ -8,9 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ..._core.errors import RunError
+from ..._core.text import unknown
 from ...data import DATASETS
-from ..infill.settings import TrainSettings
-from ..storage import RunError
+from ...workflows.settings import TrainSettings
 
 # Data sets in the order of the paper's groups. On SO(n) and SE(n) both charts are one.
 GROUPS = {DATASETS[name].group.name: name for name in DATASETS}
@@ -128,5 +129,5 @@ def chosen(groups: Sequence[str]) -> list[str]:
     plain = [name.replace("(", "").replace(")", "").lower() for name in groups]
     for name, given in zip(plain, groups, strict=True):
         if name not in by_lower:
-            raise RunError(f"unknown group {given!r}; known are {', '.join(GROUPS)}, and all.")
+            raise RunError(unknown("group", given, GROUPS, ", and all"))
     return list(dict.fromkeys(by_lower[name] for name in plain))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from ..._analogies import same, steps_to
-from ..infill.advice import choose
-from ..infill.run import hidden_of_test
-from ..infill.settings import TrainSettings
-from ..infill.sources import parts
+from ...models.infill.analogies import same, steps_to
+from ...workflows.advice import choose
+from ...workflows.settings import TrainSettings
+from ...workflows.sources import parts
+from ...workflows.train import hidden_of_test
 
 
 @torch.no_grad()

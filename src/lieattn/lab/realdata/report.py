@@ -12,17 +12,16 @@ from rich.table import Table as Screen
 
 from ...data import DATASETS
 from ...groups import get_group
-from ..infill.display import clock
-from ..infill.evaluation import RIVALS
-from ..infill.tables import number, spread
+from ...workflows.display import clock
+from ...workflows.errors import heading
+from ...workflows.evaluation import RIVALS
+from ...workflows.tables import number, spread
 from ..report.document import Section, Table
 from .affine import affine_sections
 from .figures import by_block, overview
 from .plan import GROUPS, MODELS
 from .results import METHODS, groups_of, means_of, rows_of, verdict
 from .text import HOW, why
-
-UNITS = {"rotation": "rotation, deg", "scale": "log scale", "shear": "log shear"}
 
 
 def build(found: dict[str, Any]) -> Section:
@@ -80,7 +79,7 @@ def _glance(found: dict[str, Any], group: str, *, spreads: bool) -> dict[str, st
 
 
 def front_note(found: dict[str, Any]) -> str:
-    """What the table of the front page means, and where G is not ahead."""
+    """What the short table means, and where G is not ahead."""
     groups = groups_of(found)
     behind = [str(get_group(g)) for g in groups if not verdict(found, g).ahead]
     told = "on all six groups" if not behind else f"on all groups but {_listed(behind)}"
@@ -161,12 +160,13 @@ def _of_group(found: dict[str, Any], group: str) -> Section:
 
 def group_table(found: dict[str, Any], group: str) -> Table:
     """Errors of all methods, block by block."""
-    blocks = [block.name for block in get_group(group).blocks]
+    blocks = get_group(group).blocks
     affine = group.startswith("Aff")
     rows = []
     for method, own in rows_of(found, group).items():
         cells = [
-            f"{spread([x.means[b] for x in own])} ({number(mean(x.medians[b] for x in own))})"
+            f"{spread([x.means[b.name] for x in own])} "
+            f"({number(mean(x.medians[b.name] for x in own))})"
             for b in blocks
         ]
         cells.append(spread([x.over for x in own]))
@@ -174,7 +174,7 @@ def group_table(found: dict[str, Any], group: str) -> Table:
         if affine:
             cells.append(f"{100 * mean(x.mirrored for x in own):.1f}%")
         rows.append([method, *cells])
-    head = ["", *(UNITS.get(b, b) for b in blocks), "over geodesic", "of medians"]
+    head = ["", *map(heading, blocks), "over geodesic", "of medians"]
     return Table(head + (["mirrored"] if affine else []), rows)
 
 

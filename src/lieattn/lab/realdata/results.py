@@ -7,7 +7,7 @@ from math import nan
 from statistics import mean
 from typing import Any
 
-from ..infill.evaluation import RIVALS
+from ...workflows.evaluation import RIVALS
 from .plan import GROUPS, MODELS
 
 METHODS = [*RIVALS, *MODELS]

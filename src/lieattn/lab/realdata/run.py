@@ -18,14 +18,19 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ... import __version__
-from ..infill.display import clock
-from ..infill.run import train
-from ..infill.sources import parts
-from ..infill.store import RESULT, TrainFolder, load_trained
-from ..infill.world import World
+from ..._core.errors import RunError
+from ..._core.files import json_bytes
+from ..._core.folders import exclusive, read_json, read_note, write_bytes, writing
+from ..._core.stopping import keep, unwinding
+from ...workflows.display import clock
+from ...workflows.sources import parts
+from ...workflows.store import RESULT, TrainFolder, load_trained
+from ...workflows.train import train
+from ...workflows.world import World
+from ..paper.reproduce import kept
+from ..paper.storage import TIMING
+from ..paper.workers import die_with_parent, signals_held_back
 from ..report import write_pages
-from ..storage import TIMING, RunError, json_bytes, read_json, read_note, write_bytes, writing
-from ..workers import die_with_parent, exclusive
 from .pairs import pairs_used
 from .plan import Run
 from .repeats import repeats
@@ -52,12 +57,13 @@ def realdata(
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     with exclusive(out / LOCK, wait_for_it=False):
+        keep(kept(again))
         _claim(runs, again)
         if again:
             (out / TIMING).unlink(missing_ok=True)
         missing = [run for run in runs if not (run.folder / RESULT).exists()]
         console.print(f"{len(missing)} of {len(runs)} runs to do.", highlight=False)
-        with _timed(out / TIMING, jobs, bool(missing)):
+        with unwinding(), _timed(out / TIMING, jobs, bool(missing)):
             _run_all(missing, console, jobs)
         found = _gather(runs, out, command)
         write_bytes(out / RESULTS, json_bytes(found, indent=None))
@@ -139,7 +145,8 @@ def _run_all(runs: list[Run], console: Console, jobs: int) -> None:
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(jobs, len(runs)), context, die_with_parent) as pool:
-        futures = [pool.submit(run_one, run) for run in runs]
+        with signals_held_back():  # from workers, which are started here
+            futures = [pool.submit(run_one, run) for run in runs]
         try:
             _follow(runs, futures, console)
             for future in futures:
@@ -151,7 +158,7 @@ def _run_all(runs: list[Run], console: Console, jobs: int) -> None:
             ) from None
         finally:
             for process in list((pool._processes or {}).values()):
-                process.terminate()
+                process.kill()
 
 
 def _follow(runs: list[Run], futures: list[Future[None]], console: Console) -> None:

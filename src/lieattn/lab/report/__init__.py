@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..storage import write_bytes, writing
+from ..._core.folders import write_bytes, writing
 from . import content, html, markdown
 from .document import Section
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from matplotlib.lines import Line2D
 
+from ...groups import Block
+from ...workflows.style import BLOCK_COLOURS, COLOURS, INK, canvas, style, to_svg
 from .document import Figure
-from .style import BLOCK_COLOURS, COLOURS, INK, canvas, style, to_svg
 from .summary import Comparison, Row
 
 
@@ -134,11 +135,15 @@ def _draw_weights(groups: list[Comparison]) -> bytes:
         for axis, comparison in zip(axes, groups, strict=True):
             _weights_of(axis, comparison)
         axes[0].set_ylabel("lambda / tau")
-        names = {name for comparison in groups for name in comparison.rows["G"].result["blocks"]}
+        kinds = {
+            Block(name, 0).kind
+            for comparison in groups
+            for name in comparison.rows["G"].result["blocks"]
+        }
         handles = [
-            Line2D([], [], color=colour, marker="o", ls="", ms=8, label=name)
-            for name, colour in BLOCK_COLOURS.items()
-            if name in names
+            Line2D([], [], color=colour, marker="o", ls="", ms=8, label=kind)
+            for kind, colour in BLOCK_COLOURS.items()
+            if kind in kinds
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=4)
         return to_svg(figure)
@@ -152,7 +157,7 @@ def _weights_of(axis: Any, comparison: Comparison) -> None:
         shift = 0.16 * (k - (blocks - 1) / 2)
         x = np.add.outer((heads + 1) * np.arange(layers), np.arange(heads)) + shift
         every = np.broadcast_to(x, values.shape[:3])
-        colour = BLOCK_COLOURS[name]
+        colour = BLOCK_COLOURS[Block(name, 0).kind]
         axis.plot(every.ravel(), values[..., k].ravel(), "o", ms=6, alpha=0.8, color=colour, mew=0)
     axis.set_yscale("log")
     axis.axhline(1, color=INK, ls=":", lw=1)

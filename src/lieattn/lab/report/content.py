@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...groups import get_group
-from ..protocols import MODELS, PROTOCOLS
-from ..sequences import LENGTH
+from ..paper.protocols import MODELS, PROTOCOLS
+from ..paper.sequences import LENGTH
 from . import charts, pictures
 from .document import Section, Table
 from .summary import Comparison, Number, comparisons, times

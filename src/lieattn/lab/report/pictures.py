@@ -10,8 +10,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon
 
 from ...groups import get_group
+from ...workflows.style import COLOURS, INK, PALE, TRUTH, canvas, style, to_svg
 from .document import Figure
-from .style import COLOURS, INK, PALE, TRUTH, canvas, style, to_svg
 from .summary import Comparison
 
 CAMERA = np.array([[0.86, -0.5, 0.0], [0.28, 0.48, 0.83]])  # from space to paper, seen from above

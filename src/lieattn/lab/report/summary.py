@@ -8,7 +8,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from ...groups import get_group
-from ..protocols import MODELS, PROTOCOLS
+from ..paper.protocols import MODELS, PROTOCOLS
 from .paper import PAPER, Printed
 
 ORDER = ("SE2", "SO3", "Aff2", "SO2", "SE3", "Aff3")

@@ -8,7 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from ..protocols import PROTOCOLS
+from ..paper.protocols import PROTOCOLS
 from .summary import Comparison, comparisons, times
 
 

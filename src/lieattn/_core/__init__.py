@@ -1,0 +1,1 @@
+"""What several rooms need and no user sees: text of others, checked files."""

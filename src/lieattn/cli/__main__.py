@@ -1,0 +1,5 @@
+"""`python -m lieattn.cli`."""
+
+from . import main
+
+main()

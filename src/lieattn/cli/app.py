@@ -1,0 +1,101 @@
+"""The commands of `lieattn`, each in a file of its own, imported when it is called."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+# What `lieattn --help` says of a command: the first paragraph of its docstring, which it would take
+# seconds to import. A test compares them.
+COMMANDS = {
+    "verify": "Compute the paper's table of instantiations and measure the laws it proves.",
+    "reproduce": "Run the paper's experiments; write a report of tables and figures.",
+    "bench": "Time attention over poses beside plain attention, and measure its memory.",
+    "data": "Say what is in files of poses, and what to do before training on them.",
+    "train": "Train a model to fill gaps: poses are hidden, and found from the others.",
+    "predict": "Fill the gaps of files: rows without a pose (nan), and those hidden with --hide.",
+    "evaluate": "Errors on hidden poses of the test part, beside those of simple rivals.",
+    "realdata": "Train models on the data sets that come along, beside simple rivals.",
+}
+
+
+# What stands for a value in help texts. Flags have none, and lists are said to be repeatable.
+VALUES = {"bool": "", "int": "N", "float": "X", "Path": "PATH", "str": "TEXT"}
+
+
+class Command(TyperCommand):
+    """A command whose help has short types, to leave room for descriptions."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for parameter in self.get_params(ctx):
+            shorten(parameter)
+        super().format_help(ctx, formatter)
+
+
+def shorten(parameter: Any) -> None:
+    """Short words for types, no ranges, one form of a flag. Help alone: the process ends then."""
+    parameter.min = parameter.max = None
+    if parameter.param_type_name == "argument":
+        parameter.display_type_rich = lambda ctx: None
+        return
+    if parameter.metavar is None:
+        bare = parameter.bare_type().removeprefix("list[").removesuffix("]")
+        parameter.metavar = VALUES.get(bare, bare.upper())
+    if parameter.secondary_opts:  # --x and --no-x: the one that is not the default
+        if parameter.default is True:
+            parameter.opts, parameter.show_default = parameter.secondary_opts, False
+        parameter.secondary_opts = []
+
+
+def load(name: str) -> TyperCommand:
+    """A command with its options. Imports torch."""
+    function = getattr(import_module(f".{name}", __package__), name)
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name, cls=Command)(function)
+    command = typer.main.get_command(alone)
+    assert isinstance(command, TyperCommand)
+    return command
+
+
+class Commands(TyperGroup):
+    """A group that imports a command only when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for parameter in self.get_params(ctx):
+            shorten(parameter)
+        super().format_help(ctx, formatter)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, load(name) if name else None, rest
+
+
+app = typer.Typer(
+    cls=Commands,
+    help="Lie-Algebra Attention: transformers whose tokens are group elements.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        from .. import __version__
+
+        print(f"lieattn {__version__}")
+        raise typer.Exit

@@ -1,0 +1,52 @@
+"""`lieattn data`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from .._core.random import MAX_SEED
+from ..data import DATASETS, formats
+from .errors import errors_told
+
+
+def data(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help=f"Files, or a data set: {', '.join(DATASETS)}.", show_default=False),
+    ],
+    format: Annotated[
+        str | None,
+        typer.Option(help=f"{', '.join(formats())}; by default what the file looks like."),
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Take poses as of this group: SO3 for rotations alone.")
+    ] = None,
+    bad: Annotated[
+        str,
+        typer.Option(help="Invalid poses: gaps (NaN is a gap, others are errors), error, mask."),
+    ] = "gaps",
+    limit: Annotated[float, typer.Option(min=0.001, max=1e9, help="Largest file, in MB.")] = 256.0,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw a set and its pairs: .png, .svg, .pdf.")
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the poses to this .npz.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Of the sample of pairs.")] = 0,
+) -> None:
+    """Say what is in files of poses, and what to do before training on them.
+
+    Group, counts, distances, pairs off the chart or near its cut; which chart, which scale.
+
+    Exits with 2 if a file cannot be read; the others are read all the same.
+    """
+    from ..workflows.inspection.findings import Request
+    from ..workflows.inspection.run import run
+
+    with errors_told() as tell:
+        asked = Request(files, format, group, bad, limit, seed)
+        for line in run(asked, Console(), plot=plot, save=save, as_json=json):
+            tell(line)

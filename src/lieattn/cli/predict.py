@@ -1,0 +1,50 @@
+"""`lieattn predict`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from .._core.errors import RunError
+from ..data import DATASETS
+from .errors import errors_told
+
+_FILES = f"Files of poses, or a data set: {', '.join(DATASETS)}."
+
+
+def predict(
+    checkpoint: Annotated[Path, typer.Argument(help="Folder or checkpoint of lieattn train.")],
+    files: Annotated[list[str], typer.Argument(help=_FILES, show_default=False)],
+    hide: Annotated[
+        str, typer.Option(help="Hide some too: 10%, or places 3,7-9, counted from 0.")
+    ] = "",
+    level: Annotated[
+        float, typer.Option(help="Share of answers within their bounds: 0.5, 0.8, 0.9, 0.95.")
+    ] = 0.9,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw them: .png, .svg, .pdf.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write all poses: .npz, .tum.")] = None,
+    format: Annotated[str, typer.Option(help="Of the files; what they look like.")] = "",
+    group: Annotated[str, typer.Option(help="Take poses as of this group.")] = "",
+    seed: Annotated[int, typer.Option(help="Of what a share hides.")] = 0,
+) -> None:
+    """Fill the gaps of files: rows without a pose (nan), and those hidden with --hide.
+
+    Every answer comes with bounds, which hold for a share --level of answers
+    on data like those of validation.
+
+    Exits with 2 if a file or set could not be filled; the others are filled.
+    """
+    from ..models.infill.model import LEVELS
+    from ..workflows.predict import PredictRequest
+    from ..workflows.predict import predict as run_prediction
+
+    with errors_told() as tell:
+        if level not in LEVELS:
+            raise RunError(f"--level is one of {', '.join(map(str, LEVELS))}, got {level}.")
+        asked = PredictRequest(checkpoint, files, hide, level, format, group, seed)
+        for text in run_prediction(asked, Console(), as_json=json, plot=plot, save=save):
+            tell(text)

@@ -1,0 +1,1 @@
+"""Readers of files of poses: one file a format."""

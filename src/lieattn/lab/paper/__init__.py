@@ -1,0 +1,1 @@
+"""The experiments of the paper: sequence completion, its controls and its tables."""

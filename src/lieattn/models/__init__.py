@@ -1,0 +1,1 @@
+"""Whole models, and the neural rivals that they are compared with."""

@@ -1,0 +1,6 @@
+"""Hidden poses of an ordered set from the visible ones."""
+
+from .loss import infill_loss
+from .model import Infill, InfillModel, InfillOutput
+
+__all__ = ["Infill", "InfillModel", "InfillOutput", "infill_loss"]

@@ -1,0 +1,337 @@
+"""`InfillModel`: hidden poses of an ordered set, found from those that can be seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..._core.checks import require_tensors
+from ..._core.modes import evaluating
+from ..._core.precision import at_least_float32, island
+from ..._core.pytree import exportable
+from ...geometry.interpolation import global_relation, interpolate
+from ...geometry.pairs import require_set
+from ...groups import Group, get_group
+from ...nn.config import LieTransformerConfig
+from ...nn.pretrained import Pretrained
+from ...nn.transformer import LieTransformer
+from .analogies import Analogies
+from .features import PLACES, in_frame, place_features, poses_around, width_around
+from .pointer import Pointer, assemble, options_of, safest
+
+LEVELS = (0.5, 0.8, 0.9, 0.95)  # shares of answers that a bound holds for
+
+
+@exportable
+class InfillOutput(NamedTuple):
+    """What is trained: a correction of each hidden token's first guess, doubts, and votes."""
+
+    delta: Tensor  # [..., N, dim], from each frame to the corrected guess; 0 for what is known
+    poses: Tensor  # [..., N, m, m]: answers, and known poses as they were
+    frames: Tensor  # [..., N, m, m], what delta corrects: interpolated poses, or where they moved
+    doubt: Tensor  # [..., N, K], logarithm of the error of each block, over `model.unit`
+    moved: Tensor  # [..., N, m, m]: frames exp(delta)
+    # [..., N, P, 1 + N + M], where answers may be copies: logits of `moved`, of each token, and of
+    # poses by analogy, for the linear part, and for the position if there is one
+    votes: Tensor | None
+    analogies: Tensor | None  # [..., N, M, m, m], where answers may be such
+
+
+@exportable
+class Infill(NamedTuple):
+    """Sets without gaps, and how far off the answers may be."""
+
+    poses: Tensor  # [..., N, m, m]
+    within: Tensor  # [..., N, K]: bounds of the error of each block, physical; 0 for known poses
+
+
+class InfillModel(Pretrained, nn.Module):
+    r"""Predicts hidden poses of an ordered set from the visible ones.
+
+    Every hidden token starts at the pose between its neighbours, `interpolate`, and all tokens
+    see each other in a `LieTransformer`, told their places in the order as invariant features.
+    The answer is $g_i \exp(\delta_i)$, so it moves with the set; before training delta is zero,
+    and the model, without `copies`, is interpolation.
+
+    Args:
+        group: the group of the poses.
+        config: of the transformer; its `features` are set by the model.
+        bends: how many poses further away, on each side, a hidden token is told of directly, as
+            departures from the line that it starts on (`interpolation.bends`): second differences,
+            which smooth motions are found by and attention takes long to learn. It is also told
+            how it sees as many, the nearest ones, as matrices.
+        features: how many numbers of your own tokens have, hidden ones too: what they are, say.
+        framed: whether tokens are told how they stand in the frame that poses are given in: its
+            axes and scale, and places from the mean of the visible ones. For the page of a drawing,
+            the model that parts belong to: answers then turn with the poses no longer, since that
+            frame does not.
+        copies: whether an answer may have its linear part or its position from another token, to
+            which it points: where poses repeat, as those of parts and layers do, a copy is exact
+            and no correction is.
+        analogies: whether it may also be `g_j g_k^-1 g_l`, of visible tokens: as far from j as l is
+            from k. In rows, grids and symmetric parts steps repeat. Needs `copies`.
+
+    >>> import lieattn as la
+    >>> model = InfillModel(la.SE3)
+    >>> poses, hidden = la.SE3.random(7), torch.arange(7) == 3
+    >>> done = model.fill(poses, hidden)
+    >>> done.poses.shape, torch.equal(done.poses[~hidden], poses[~hidden]), done.within.shape
+    (torch.Size([7, 4, 4]), True, torch.Size([7, 2]))
+    """
+
+    backbone: Any = LieTransformer
+    may_be_infinite = ("factors",)  # where validation had too few poses for a bound
+    unit: Tensor
+    step: Tensor
+    factors: Tensor
+
+    def __init__(
+        self,
+        group: Group | str,
+        config: LieTransformerConfig | None = None,
+        bends: int = 0,
+        features: int = 0,
+        framed: bool = False,
+        copies: bool = False,
+        analogies: bool = False,
+    ) -> None:
+        super().__init__()
+        group = get_group(group)
+        for name, count in (("bends", bends), ("features", features)):
+            if count < 0:
+                raise ValueError(f"{name} must be at least 0, got {count}.")
+        if analogies and not copies:
+            raise ValueError("analogies are voted on beside copies: set copies=True.")
+        self.bends, self.features = bends, features
+        self.framed, self.copies, self.analogies = bool(framed), bool(copies), bool(analogies)
+        config = replace(
+            config or LieTransformerConfig(),
+            features=PLACES
+            + features
+            + width_around(group, bends)
+            + self.framed * group.n * group.matrix_size,
+        )
+        self.transformer = self.backbone(group, config)
+        self.group, self.config = self.transformer.group, config
+        last = self.transformer.correction[-1]
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+        blocks = len(self.group.blocks)
+        self.doubt = nn.Linear(config.dim, blocks)
+        if self.copies:
+            parts = 1 if group.matrix_size == group.n else 2
+            self.pointer = Pointer(config.dim, parts, bool(features))
+            if self.analogies:
+                self.analogy = Analogies(config.dim, parts)
+        # Typical errors of interpolation, by block and by coordinate: `measure`.
+        self.register_buffer("unit", torch.ones(blocks))
+        self.register_buffer("step", torch.ones(self.group.dim))
+        # Of errors over those expected, by block and level: `calibrate`.
+        self.register_buffer("factors", torch.ones(blocks, len(LEVELS)))
+
+    @property
+    def options(self) -> dict[str, int]:
+        """Arguments beside group and config, for checkpoints."""
+        given = {"bends": self.bends, "features": self.features, "framed": int(self.framed)}
+        given.update(copies=int(self.copies), analogies=int(self.analogies))
+        return {name: value for name, value in given.items() if value}
+
+    def forward(
+        self,
+        poses: Tensor,
+        hidden: Tensor,
+        mask: Tensor | None = None,
+        features: Tensor | None = None,
+    ) -> InfillOutput:
+        """Corrections, answers and doubts.
+
+        Args:
+            poses: `[..., N, m, m]` in their order; those of hidden tokens may hold anything.
+            hidden: `[..., N]`, True where a pose is to be found.
+            mask: `[..., N]`, True = a token, hidden or not; False = padding.
+            features: `[..., N, features]`, of all tokens, where the model has such.
+        """
+        require_set(self.group, poses)
+        require_tensors(hidden=hidden, mask=mask, features=features)
+        there = torch.ones_like(hidden) if mask is None else mask
+        hidden = hidden & there
+        if features is not None:  # that of padding may be anything
+            features = torch.where(there[..., None], features, 0)
+        visible = there & ~hidden
+        guess = interpolate(self.group, poses, visible)
+        told = self._told(guess, visible, hidden, features)
+        moving = {"frozen": ~hidden} if self.config.pose_updates else {}
+        out = self.transformer(guess, told, mask, **moving)
+        with island(poses):
+            delta = at_least_float32(out.delta, out.frames) * self.step
+            delta = torch.where(hidden[..., None], delta, 0)
+            moved = self.group.compose(
+                out.frames, self.group.exp(delta, chart=self.group.charts[-1])
+            )
+        moved = moved.to(poses.dtype)
+        answers = torch.where(hidden[..., None, None], moved, poses)
+        votes = analogies = None
+        if self.copies:
+            rows = hidden.nonzero(as_tuple=True)
+            votes, analogies = self._votes(out.hidden, guess, visible, features, rows)
+            options = options_of(moved, guess, analogies, rows)
+            # While it learns, the likeliest: what is safest takes as long as attention does.
+            chosen = votes[rows].argmax(-1)
+            if not self.training:
+                chosen = safest(self.group, self.unit, options, votes[rows])
+            answers = answers.index_put(rows, assemble(options, chosen))
+        # Detached: doubts are read off the states, they do not change the answers.
+        doubt = self.doubt(out.hidden.detach())
+        return InfillOutput(delta, answers, out.frames, doubt, moved, votes, analogies)
+
+    def _votes(
+        self,
+        states: Tensor,
+        guess: Tensor,
+        visible: Tensor,
+        features: Tensor | None,
+        rows: tuple[Tensor, ...],
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits of what answers of hidden tokens `rows` are made of; poses by analogy, if any."""
+        votes: Tensor = self.pointer(states, visible, features)
+        if not self.analogies:
+            return votes, None
+        with island(guess):
+            found, logits = self.analogy(self.group, states, guess, visible, features, rows)
+        none = votes.new_full((*votes.shape[:-1], logits.shape[-1]), -torch.inf)
+        others = guess.unsqueeze(-3).expand(*guess.shape[:-2], *found.shape[1:])
+        votes = torch.cat([votes, none.index_put(rows, logits.to(votes))], -1)
+        return votes, others.index_put(rows, found)
+
+    def _told(
+        self, guess: Tensor, visible: Tensor, hidden: Tensor, features: Tensor | None
+    ) -> Tensor:
+        """What tokens are told, `[..., N, F]`."""
+        told = [place_features(visible, hidden).to(self.unit.dtype)]
+        if features is not None or self.features:
+            told.append(self._own_features(features, guess).to(self.unit.dtype))
+        if self.framed:
+            told.append(in_frame(self.group, guess, visible).to(self.unit.dtype))
+        if self.bends:
+            near = poses_around(self.group, guess, visible, self.bends, self.step)
+            told.append(torch.where(hidden[..., None], near.to(self.unit.dtype), 0))
+        return torch.cat(told, -1)
+
+    def _own_features(self, features: Tensor | None, poses: Tensor) -> Tensor:
+        expected = [*poses.shape[:-2], self.features]
+        if features is None or list(features.shape) != expected:
+            got = "none" if features is None else f"{list(features.shape)}"
+            raise ValueError(f"features must have shape {expected}, got {got}.")
+        return features
+
+    @torch.no_grad()
+    def fill(
+        self,
+        poses: Tensor,
+        hidden: Tensor,
+        mask: Tensor | None = None,
+        features: Tensor | None = None,
+        *,
+        level: float = 0.9,
+    ) -> Infill:
+        """Hidden poses, and bounds that hold for a share `level` of such answers.
+
+        Args:
+            poses, hidden, mask, features: as of `forward`. Every set needs a visible pose.
+            level: 0.5, 0.8, 0.9 or 0.95.
+        Returns:
+            `Infill(poses, within)`. A bound is what the model expects, times the factor below
+            which the share `level` of the errors was on the data that `calibrate` saw; without
+            that it is what the model expects. It holds for data like those, no others.
+        """
+        if level not in LEVELS:
+            raise ValueError(f"level must be one of {', '.join(map(str, LEVELS))}, got {level}.")
+        require_visible(hidden, mask)
+        with evaluating(self):
+            out = self(poses, hidden, mask, features)
+        within = self.bounds(out.doubt)[..., LEVELS.index(level)]
+        found = hidden if mask is None else hidden & mask
+        return Infill(out.poses, torch.where(found[..., None], within, 0))
+
+    def bounds(self, doubt: Tensor) -> Tensor:
+        """Bounds of the errors of blocks, physical, at all levels: `[..., K, len(LEVELS)]`."""
+        return (self.unit * doubt.exp())[..., None] * self.factors
+
+    # ---- what is measured on data before and after training ----------------------------------
+
+    @torch.no_grad()
+    def measure(
+        self,
+        poses: Tensor,
+        hidden: Tensor,
+        mask: Tensor | None = None,
+        features: Tensor | None = None,
+    ) -> None:
+        """Take the errors of interpolation on training sets for units of errors and corrections.
+
+        Corrections then start at the size that they need, and losses have no unit.
+        """
+        there = torch.ones_like(hidden) if mask is None else mask
+        guess = interpolate(self.group, poses, there & ~hidden)
+        needed, valid = global_relation(self.group, guess, poses)
+        chosen = hidden & there & valid
+        if not chosen.any():
+            return
+        self.unit.copy_(self._sizes(self.group.to_physical(needed[chosen])))
+        sizes = torch.tensor([block.dim for block in self.group.blocks], device=poses.device)
+        scaled = needed[chosen] / self._set_scales(poses, hidden, mask, features)[chosen]
+        self.step.copy_((self._sizes(scaled) / sizes.sqrt()).repeat_interleave(sizes))
+
+    def _sizes(self, x: Tensor) -> Tensor:
+        """Mean norms of the blocks of `x [n, dim]`; 1 for 0, where nothing is to be learned."""
+        found = self.group.block_sq_norms(x).sqrt().mean(0)
+        return torch.where(found > 0, found, 1)
+
+    def _set_scales(
+        self, poses: Tensor, hidden: Tensor, mask: Tensor | None, features: Tensor | None
+    ) -> Tensor:
+        """What the transformer multiplies delta by, `[..., N, dim]`: what a head of ones gives."""
+        last = self.transformer.correction[-1]
+        step = self.step.clone()
+        last.bias.fill_(1)
+        self.step.fill_(1)
+        try:
+            scales = self(poses, hidden, mask, features).delta
+        finally:
+            last.bias.zero_()
+            self.step.copy_(step)
+        return scales
+
+    @torch.no_grad()
+    def calibrate(self, errors: Tensor, doubt: Tensor, different: int | None = None) -> None:
+        """Find the factors of `fill` on validation data: split-conformal prediction.
+
+        Args:
+            errors: of answers, by block, in physical coordinates, `[n, K]`.
+            doubt: the model's, `[n, K]`.
+            different: how many of the n are of different poses, where some were found repeatedly.
+
+        A new answer of the same kind of data is within its bound with probability `level` or more.
+        Fewer than `level / (1 - level)` poses, 9 for 90%, say nothing of that: bounds are infinite.
+        """
+        ratios = (errors / (self.unit * doubt.exp())).sort(dim=0).values
+        count = len(ratios) if different is None else min(different, len(ratios))
+        for i, level in enumerate(LEVELS):
+            rank = min(ceil((len(ratios) + 1) * level), len(ratios)) - 1
+            enough = ceil((count + 1) * level) <= count
+            self.factors[:, i] = ratios[rank] if enough else torch.inf
+
+
+def require_visible(hidden: Tensor, mask: Tensor | None) -> None:
+    """Every set has a pose to start from."""
+    visible = ~hidden if mask is None else mask & ~hidden
+    empty = ~visible.any(-1)
+    if empty.any():
+        number = int(empty.reshape(-1).nonzero()[0])
+        raise ValueError(
+            f"set {number} has no visible pose, so there is nothing to fill its gaps from."
+        )

@@ -1,0 +1,152 @@
+"""What a model accepts: masks, features and poses that fit, and messages where they do not."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .._core import masks
+from .._core.precision import island
+from .._core.shapes import common_batch
+from .._core.tracing import readable
+from ..geometry.pairs import Relations, require_neighbours
+from ..groups import Group
+from .config import LieTransformerConfig
+
+
+def admitted(
+    group: Group, poses: Tensor, tokens: Tensor | None, check: bool
+) -> tuple[Tensor, Tensor | None]:
+    """Poses that geometry can take, and which tokens are real, `[..., N]` or None for all.
+
+    Padding becomes the identity. Eager models on a CPU refuse any other pose that is not of the
+    group, by name, if asked to `check`. Those that must not wait for values (compiled, on a GPU)
+    treat poses that the group does not admit as padding.
+    """
+    g = poses if tokens is None else masks.without_padding(group, poses, tokens)
+    if check and readable(g):
+        _check(group, g.detach(), masked=tokens is not None)
+        return g, tokens
+    fine = group.admits(g)
+    tokens = fine if tokens is None else tokens & fine
+    return masks.without_padding(group, g, fine), tokens
+
+
+def _check(group: Group, g: Tensor, masked: bool) -> None:
+    """`group.check`, and a word about masks where padding is the likely reason.
+
+    float64 poses may come from files of float32: what is of the group in either precision will do.
+    """
+    with island(g):
+        fine = group.contains(g)
+        if g.dtype == torch.float64:
+            fine = fine | group.contains(g.float())
+        if fine.all():
+            return
+        blank = ~g.isfinite().all(-1).all(-1) | (g == 0).all(-1).all(-1)
+        eye = group.identity(dtype=g.dtype, device=g.device)
+        try:
+            group.check(torch.where(fine[..., None, None], eye, g))
+        except ValueError as error:
+            if not blank.any():
+                hint = f" Poses of another group? The model is of {group}."
+            elif masked:
+                hint = " The mask has it as a real token: True marks real ones. Is it inverted?"
+            else:
+                hint = " If it is padding, pass mask=..., True for real tokens."
+            raise ValueError(f"{error}{hint}") from None
+
+
+def require_batches(poses: Tensor, **others: tuple[Tensor | None, int]) -> None:
+    """What comes with the poses broadcasts to their batch. Given with its own dimensions."""
+    batch = poses.shape[:-3]
+    for name, (x, own) in others.items():
+        if not isinstance(x, Tensor) or x.dim() <= own:
+            continue
+        if common_batch(x.shape[: x.dim() - own], batch) != batch:
+            raise ValueError(
+                f"{name} must have the batch {list(batch)} of the poses {list(poses.shape)}, got "
+                f"shape {list(x.shape)}."
+            )
+
+
+def require_config(config: LieTransformerConfig | None) -> LieTransformerConfig:
+    """The config, or the default one."""
+    if config is not None and not isinstance(config, LieTransformerConfig):
+        raise TypeError(
+            f"config must be a LieTransformerConfig, got {type(config).__name__}. For a dictionary "
+            "use LieTransformerConfig.from_dict(...)."
+        )
+    return config or LieTransformerConfig()
+
+
+def require_features(features: Tensor | None, poses: Tensor, width: int) -> None:
+    """Features are `[..., N, width]`, and there if and only if the model has a width for them."""
+    if features is None:
+        if width:
+            raise ValueError(
+                f"this model reads {width} features a token: pass features=[..., N, {width}]."
+            )
+        return
+    if features.dtype == torch.bool:
+        raise ValueError("features are boolean: was the mask meant? Pass mask=... by name.")
+    if not width:
+        raise ValueError(
+            "this model has no features; build it with LieTransformerConfig(features="
+            f"{features.shape[-1]})."
+        )
+    if features.shape != (*poses.shape[:-2], width):
+        raise ValueError(
+            f"features must have shape {[*poses.shape[:-2], width]}, got {list(features.shape)}."
+        )
+
+
+def moving(tokens: Tensor | None, frozen: Tensor | None, poses: Tensor) -> Tensor | None:
+    """Tokens whose pose may change: real and not frozen, `[..., N]`, or None for all."""
+    if frozen is None:
+        return tokens
+    if frozen.dtype != torch.bool or frozen.shape != poses.shape[:-2]:
+        raise ValueError(
+            f"frozen must be boolean of shape {list(poses.shape[:-2])}, True for a pose that "
+            f"stays, got {frozen.dtype} {list(frozen.shape)}."
+        )
+    return ~frozen if tokens is None else tokens & ~frozen
+
+
+def restrict(
+    rel: Relations, tokens: Tensor | None, pairs: Tensor | None, neighbours: Tensor | None
+) -> Relations:
+    """Relations whose `valid` leaves out what a mask of tokens or of pairs forbids."""
+    if pairs is not None:
+        _require_pairs(pairs, rel.valid.shape)
+        rel = Relations(rel.coords, rel.valid & pairs)
+    if tokens is None:
+        return rel
+    # Padding is not asked, and asks nothing either.
+    batch, n = tokens.shape[:-1], tokens.shape[-1]
+    keys = masks.pair_mask(tokens, batch, n, neighbours).squeeze(-3)
+    return Relations(rel.coords, rel.valid & keys & tokens[..., None])
+
+
+def pairs_allowed(
+    g: Tensor, tokens: Tensor | None, pairs: Tensor | None, neighbours: Tensor | None
+) -> tuple[Tensor | None, Tensor | None]:
+    """What `restrict` leaves: a mask that broadcasts to `[..., 1, N, N]`, and queries `[..., N]`.
+
+    Two masks where one of all pairs would do: it would be the largest tensor of the model.
+    """
+    batch, n = g.shape[:-3], g.shape[-3]
+    if neighbours is not None:
+        require_neighbours(neighbours, n, n)
+    if pairs is not None:
+        columns = n if neighbours is None else neighbours.shape[-1]
+        _require_pairs(pairs, torch.Size((*batch, n, columns)))
+        pairs = pairs.unsqueeze(-3)
+    if tokens is None:
+        return pairs, None
+    return masks.both(masks.pair_mask(tokens, batch, n, neighbours), pairs), tokens
+
+
+def _require_pairs(pairs: Tensor, shape: torch.Size) -> None:
+    if pairs.shape[-2:] != shape[-2:]:
+        raise ValueError(f"a mask of pairs must have shape {list(shape)}, got {list(pairs.shape)}.")

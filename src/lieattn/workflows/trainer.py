@@ -1,0 +1,217 @@
+"""Training of a model that fills gaps, a step at a time, from any step on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import cos, pi
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from .._core.random import generator
+from ..geometry.errors import relative_errors, softened
+from ..geometry.interpolation import interpolate
+from ..groups import Group
+from ..models.baselines.vector import VectorInfillModel
+from ..models.infill.loss import DOUBTS, infill_losses
+from ..models.infill.model import InfillModel
+from ..nn.config import LieTransformerConfig
+from .errors import block_errors
+from .hiding import longest_hidden
+from .settings import TrainSettings
+from .tensors import Stack, Stream, examination
+from .world import World
+
+MEASURED = 512  # windows on which the errors of interpolation are measured
+PAIRS = 2**21  # of tokens, at once, in those: long windows are fewer
+CHUNK = 64  # windows at a time where no gradients are needed
+WARM_UP = 0.05  # of the steps
+MOMENTS = ("exp_avg", "exp_avg_sq")  # that Adam keeps of every parameter
+
+
+def make_model(
+    group: Group, settings: TrainSettings, config: LieTransformerConfig, kinds: int
+) -> InfillModel:
+    """The model that was asked for."""
+    built = InfillModel
+    if settings.model == "IPA":
+        from ..models.baselines.ipa import PointInfillModel
+
+        built = PointInfillModel
+    elif settings.model == "A":
+        built = VectorInfillModel
+    # Vector tokens know where they are in the frame of the poses, that is what they are.
+    framed = settings.framed and settings.model != "A"
+    return built(group, config, settings.bends, kinds, framed, settings.copies, settings.analogies)
+
+
+@dataclass
+class Progress:
+    """How far a run is; with the tensors of a `Trainer`, all that the next step depends on."""
+
+    step: int = 0
+    best_loss: float = float("inf")
+    best_step: int = 0
+
+
+class Trainer:
+    """Trains a model on windows.
+
+    Batches and what is hidden in them are functions of seed and step, and so are the numbers that
+    dropout draws: a run resumed from a checkpoint is the uninterrupted one bit for bit.
+    """
+
+    def __init__(
+        self,
+        settings: TrainSettings,
+        model: InfillModel,
+        train: Stack,
+        valid: Stack,
+        world: World | None = None,
+    ) -> None:
+        self.settings, self.world = settings, world or World()
+        self.model = model
+        model.transformer.check_inputs = False  # poses were checked when they were read
+        batch = settings.batch * self.world.size
+        self.stream = Stream(train, batch, settings.hide, settings.gaps, settings.seed)
+        self.checks = examination(valid, settings.hide, settings.gaps, settings.seed, "valid")
+        self.progress = Progress()
+        # Losses of interpolation; on data that it has right, any.
+        self.train_baseline = self._measure(train) or 1.0
+        self.baseline = self._interpolated(self.checks) or 1.0
+        self.network: nn.Module = self.world.wrap(model)
+        self.optimiser = torch.optim.Adam(model.parameters(), lr=settings.rate, fused=True)
+        for p in model.parameters():  # there from the start, to be saved and restored
+            self.optimiser.state[p] = {
+                "step": torch.tensor(0.0),
+                **{name: torch.zeros_like(p) for name in MOMENTS},
+            }
+
+    @torch.no_grad()
+    def _measure(self, train: Stack) -> float:
+        """Set the model's units; the loss of interpolation on some of the training windows."""
+        own = generator("measure", self.settings.seed)
+        most = max(min(MEASURED, PAIRS // train.mask.shape[1] ** 2), 8)
+        some = torch.randperm(len(train.mask), generator=own)[:most]
+        rows, hidden = Stream(
+            train.rows(some), len(some), self.settings.hide, self.settings.gaps, self.settings.seed
+        ).batch(0)
+        self.model.measure(rows.poses, hidden, rows.mask, rows.features)
+        return self._interpolated([(rows, hidden)])
+
+    def _interpolated(self, exam: list[tuple[Stack, Tensor]]) -> float:
+        errors = []
+        for rows, hidden in exam:
+            group = self.model.group
+            guess = interpolate(group, rows.poses, rows.mask & ~hidden)
+            unit = self.model.unit
+            off = relative_errors(group, unit, guess[hidden], rows.poses[hidden])
+            errors.append(softened(off).mean(-1))
+        return torch.cat(errors).mean().item()
+
+    @property
+    def longest(self) -> int:
+        """Poses in a row that are hidden, at most, in training and in validation alike.
+
+        Sets that are shorter than a window are taken whole, and less of them is hidden.
+        """
+        parts = (self.stream.windows.mask, self.checks[0][0].mask)
+        return longest_hidden(self.settings, min(int(x.sum(-1).max()) for x in parts))
+
+    @property
+    def finished(self) -> bool:
+        return self.progress.step >= self.settings.steps
+
+    # ---- steps -------------------------------------------------------------------------------
+
+    def rate(self, step: int) -> float:
+        """A warm-up, then half a cosine."""
+        steps = self.settings.steps
+        warm = max(int(steps * WARM_UP), 1)
+        if step < warm:
+            return self.settings.rate * (step + 1) / warm
+        return self.settings.rate * (1 + cos(pi * (step - warm) / max(steps - warm, 1))) / 2
+
+    def step(self) -> float:
+        """One batch; the error of all processes together, that of interpolation being 1."""
+        step = self.progress.step
+        rows, hidden = self.stream.batch(step)
+        count = hidden.sum().clamp(min=1)
+        mine = self.world.share(len(hidden))
+        own, hidden = rows.rows(torch.arange(len(hidden))[mine]).trimmed(hidden[mine])
+        dropout = generator(f"dropout {self.world.rank}", self.settings.seed, step)
+        torch.manual_seed(dropout.initial_seed())
+        self.network.train()
+        out = self.network(own.poses, hidden, own.mask, own.features)
+        losses = infill_losses(self.model, out, own.poses, hidden)
+        part = (losses.risk + DOUBTS * losses.misfit).sum() / count
+        self.optimiser.zero_grad()
+        # Gradients are averaged over processes, the loss is a sum over them.
+        (part * self.world.size).backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
+        self.optimiser.param_groups[0]["lr"] = self.rate(step)
+        self.optimiser.step()
+        self.progress.step = step + 1
+        total = self.world.total(losses.error.detach().sum() / count).item()
+        return total / self.train_baseline
+
+    @property
+    def _different(self) -> int:
+        """Validation poses that are hidden at least once: windows that are few are drawn again."""
+        hidden = [hidden for _, hidden in self.checks]
+        return int(torch.stack(hidden).any(0).sum())
+
+    @torch.no_grad()
+    def _check(self) -> tuple[float, Tensor, Tensor]:
+        """Of the hidden validation tokens: mean loss, errors by block, doubts."""
+        self.model.eval()
+        losses, errors, doubts = [], [], []
+        for windows, hidden in self.checks:
+            for rows in torch.arange(len(hidden)).split(CHUNK):
+                own, chosen = windows.rows(rows).trimmed(hidden[rows])
+                out = self.model(own.poses, chosen, own.mask, own.features)
+                losses.append(infill_losses(self.model, out, own.poses, chosen).error[chosen])
+                found, _ = block_errors(self.model.group, out.poses[chosen], own.poses[chosen])
+                errors.append(found)
+                doubts.append(out.doubt[chosen])
+        return torch.cat(losses).mean().item(), torch.cat(errors), torch.cat(doubts)
+
+    def validate(self) -> dict[str, Any]:
+        """Loss, over that of interpolation, and errors on the validation windows.
+
+        The model's bounds are calibrated on them.
+        """
+        loss, error, doubt = self._check()
+        loss /= self.baseline
+        self.model.calibrate(error, doubt, self._different)
+        better = loss < self.progress.best_loss
+        if better:
+            self.progress.best_loss, self.progress.best_step = loss, self.progress.step
+        names = [block.name for block in self.model.group.blocks]
+        means = dict(zip(names, error.mean(0).tolist(), strict=True))
+        return {"valid_loss": loss, "valid_error": means, "best": better}
+
+    # ---- state -------------------------------------------------------------------------------
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Model and optimiser, by name; the tensors themselves, not copies."""
+        found = {f"model.{name}": x for name, x in self.model.state_dict().items()}
+        for name, p in self.model.named_parameters():
+            for key, x in self.optimiser.state[p].items():
+                found[f"optimiser.{name}.{key}"] = x
+        return found
+
+    def restore(self, tensors: dict[str, Tensor] | None, progress: Progress | None) -> None:
+        """Go on from a checkpoint that the first process has read; None: from the start."""
+        mine = self.tensors()
+        if tensors is not None and progress is not None:
+            for name, x in mine.items():
+                x.copy_(tensors[name])
+            self.progress = progress
+        numbers = torch.tensor(
+            [self.progress.step, self.progress.best_loss, self.progress.best_step],
+            dtype=torch.float64,
+        )
+        self.world.send([numbers, *mine.values()])
+        self.progress = Progress(int(numbers[0]), numbers[1].item(), int(numbers[2]))

@@ -1,0 +1,165 @@
+"""The processes of a run: one, or those that torchrun started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from .._core import stopping
+from .._core.errors import RunError
+from ..distributed import leave
+
+ROLL_CALL = 2.0  # seconds, of the 30 that torchrun gives
+MOST_THREADS = 4  # batches are small: more would wait for each other
+THREADS_A_CORE = 4  # that may be asked for: OpenMP has no room for any number
+
+
+@dataclass(frozen=True)
+class World:
+    """Which process this is, of how many."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def writes(self) -> bool:
+        """Whether it prints and writes files: one does."""
+        return self.rank == 0
+
+    def share(self, count: int) -> slice:
+        """The rows of a batch that are this one's."""
+        each = count // self.size
+        return slice(self.rank * each, (self.rank + 1) * each)
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """A model whose gradients are the mean over all processes."""
+        return DistributedDataParallel(model) if self.size > 1 else model
+
+    def send(self, tensors: Iterable[Tensor]) -> None:
+        """Give all processes the values of the first."""
+        if self.size > 1:
+            for x in tensors:
+                dist.broadcast(x, 0)
+
+    def total(self, x: Tensor) -> Tensor:
+        """The sum over all processes."""
+        if self.size > 1:
+            x = x.clone()
+            dist.all_reduce(x)
+        return x
+
+
+# What gloo and the store say when a process they talk to is gone.
+_GONE = ("closed by peer", "Connection reset", "Broken pipe", "Connection was likely closed")
+
+
+class RollCall:
+    """Finds out which of several processes are gone, when one is told to end or loses another.
+
+    Each notes in a store that it ends in order. One of them prints the line: the first that did.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.store: Any = None
+
+    def connect(self) -> None:
+        """A connection of its own: that of the process group is busy while it waits."""
+        host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        self.store = dist.TCPStore(host, port, wait_for_workers=False)  # type: ignore[attr-defined]
+
+    def answer(self) -> None:
+        """Note that this process ends in order."""
+        with contextlib.suppress(RuntimeError):  # the store is gone
+            if self.store is not None:
+                self.store.set(_key(self.world.rank), "")
+
+    def end(self, number: int = 0) -> None:
+        """End this process, with a line if it is the one to speak.
+
+        Args:
+            number: of the signal that it was sent, if any.
+        """
+        self.answer()
+        gone = self._gone()
+        speaker = min(set(range(self.world.size)) - set(gone))
+        if gone:
+            ranks = f"rank{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
+            what = f"{ranks} of {self.world.size} ended"
+        else:
+            what = f"stopped by {stopping.SIGNALS.get(number, 'the loss of another rank')}"
+        code = 128 + number if number else 1
+        stopping.say_and_exit(what, code, silent=self.world.rank != speaker)
+
+    def _gone(self) -> list[int]:
+        """Those that have not answered after `ROLL_CALL` seconds."""
+        others = [rank for rank in range(self.world.size) if rank != self.world.rank]
+        until = time.monotonic() + ROLL_CALL
+        try:
+            while self.store is not None:
+                gone = [rank for rank in others if not self.store.check([_key(rank)])]
+                if not gone or time.monotonic() > until:
+                    return gone
+                time.sleep(0.02)
+        except RuntimeError:  # without torchrun, the first process keeps the store
+            return [0] if self.world.rank else []
+        return []
+
+
+def _key(rank: int) -> str:
+    return f"lieattn ended {os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)} {rank}"
+
+
+@contextlib.contextmanager
+def world() -> Iterator[World]:
+    """The processes that torchrun tells of in the environment; one without it."""
+    size = int(os.environ.get("WORLD_SIZE", "1"))
+    if size == 1:
+        yield World()
+        return
+    here = World(int(os.environ["RANK"]), size)
+    calls = RollCall(here)
+    with stopping.heard_by_thread(calls.end):
+        try:
+            if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":  # it is there already
+                calls.connect()
+            dist.init_process_group("gloo")
+            if calls.store is None:
+                calls.connect()
+            yield here
+            calls.answer()
+        except RuntimeError as error:
+            if any(text in str(error) for text in _GONE):
+                calls.end()
+            raise
+        except BaseException:
+            if here.writes:  # it says why; of others the first one says that they ended
+                calls.answer()
+            raise
+        finally:
+            if dist.is_initialized():
+                leave()
+
+
+def set_threads(asked: int | None, world: World) -> None:
+    """Threads of this process: as asked, or its share of the cores, up to `MOST_THREADS`."""
+    cores = os.cpu_count() or 1
+    if asked is not None and asked > THREADS_A_CORE * cores:
+        raise RunError(
+            f"{asked:,} threads are too many for {cores} cores: at most {THREADS_A_CORE * cores} "
+            "are taken. Give fewer with --threads; a run that was made with more goes on, and its "
+            "last digits may differ."
+        )
+    here = torch.get_num_threads()
+    if world.size > 1:  # torchrun leaves one to each, however many cores there are
+        here = cores // int(os.environ.get("LOCAL_WORLD_SIZE", world.size))
+    torch.set_num_threads(asked or max(1, min(here, MOST_THREADS)))

@@ -1,0 +1,18 @@
+"""Each registered group, groups known by their generators alone, and products."""
+
+import lieattn
+from algebras import GENERIC
+from lieattn import SE2, SE3, SO2, SO3, T3, Aff2, Sim2, matrix_group, product
+
+PRODUCTS = (
+    product(SE3, SO2),
+    product(Aff2, T3, Aff2),
+    product(SO3, Sim2),
+    product(SE2, matrix_group("Heisenberg", GENERIC["Heisenberg"])),
+)
+
+ALL_GROUPS = {
+    **lieattn.available_groups(),
+    **{name: matrix_group(name, basis) for name, basis in GENERIC.items()},
+    **{group.name: group for group in PRODUCTS},
+}
