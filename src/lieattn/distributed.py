@@ -21,7 +21,7 @@ import torch.distributed as dist
 import torch.distributed.nn
 from torch import Tensor
 
-from ._core.precision import island
+from ._core.tensors import island
 from .geometry.pairs import DeferredRelations, require_set, require_sets
 from .groups import Group, get_group
 from .nn import inputs

@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ._core.checks import require_tensors
-from ._core.precision import at_least_float32, island
-from ._core.shapes import common_batch
-from ._core.tracing import readable
+from ._core.tensors import at_least_float32, common_batch, island, readable, require_tensors
 from .groups import Group, checks
 
 if TYPE_CHECKING:

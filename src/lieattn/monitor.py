@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from ._core.masks import split_mask, without_padding
-from ._core.precision import island
+from ._core.tensors import island
 from .geometry.pairs import require_set
 from .groups import Group
 

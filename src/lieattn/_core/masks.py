@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from .shapes import common_batch, gather_neighbours
-from .tracing import readable
+from .tensors import common_batch, gather_neighbours, readable
 
 if TYPE_CHECKING:
     from ..groups import Group

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .precision import autocasting
-from .tracing import transformed
+from .tensors import autocasting, transformed
 
 
 def mul(a: Tensor, b: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .._core.precision import island
+from .._core.tensors import island
 from ..groups import Group
 
 

@@ -7,10 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .._core.precision import island
 from .._core.pytree import exportable
-from .._core.shapes import common_batch, gather_neighbours
-from .._core.tracing import readable
+from .._core.tensors import common_batch, gather_neighbours, island, readable
 from ..groups import Group, checks
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from .._core.checks import dense, tensor
-from .._core.shapes import common_batch
 from .._core.small import same_dtype
+from .._core.tensors import common_batch, dense, tensor
 from . import checks
 
 if TYPE_CHECKING:

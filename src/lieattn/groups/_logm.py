@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.checks import tensor
 from .._core.small import eye_like
+from .._core.tensors import tensor
 from . import _gl2, _gl3
 from ._quadrature import ROOTS, RULE
 

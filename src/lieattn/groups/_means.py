@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch import Tensor
 
-from .._core.checks import dense
-from .._core.shapes import common_batch
 from .._core.small import eye_like, mul, widen, widened
-from .._core.tracing import readable
+from .._core.tensors import common_batch, dense, readable
 from . import _actions, checks
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from abc import abstractmethod
 import torch
 from torch import Generator, Tensor
 
-from .._core.checks import tensor, vectors
 from .._core.small import eye_like, homogeneous, mul, mul_vec, same_dtype
+from .._core.tensors import tensor, vectors
 from . import checks
 from ._bases import affine_generators
 from .base import Block, Group, _Device, rotation_clearance

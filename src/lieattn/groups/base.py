@@ -11,8 +11,8 @@ from math import sqrt
 import torch
 from torch import Generator, Tensor
 
-from .._core.checks import dense
 from .._core.small import mul, same_dtype
+from .._core.tensors import dense
 from .._core.text import unknown
 from . import checks
 from ._calculus import Calculus

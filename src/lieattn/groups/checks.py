@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .._core.checks import dense, tensor
+from .._core.tensors import dense, tensor
 
 if TYPE_CHECKING:
     from .base import Group

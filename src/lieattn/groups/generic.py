@@ -9,8 +9,8 @@ from math import sqrt
 import torch
 from torch import Generator, Tensor
 
-from .._core.checks import tensor
 from .._core.small import eye_like, mul
+from .._core.tensors import tensor
 from . import _expm, _logm, checks, theory
 from .base import KINDS, Block, Group, _Device
 

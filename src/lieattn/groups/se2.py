@@ -7,8 +7,8 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from .._core.checks import vectors
 from .._core.small import homogeneous
+from .._core.tensors import vectors
 from . import checks
 from . import rotations as _rotations
 from ._rigid import RigidMotions

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.checks import vectors
 from .._core.small import cross, homogeneous
+from .._core.tensors import vectors
 from . import checks
 from . import rotations as _rotations
 from ._rigid import RigidMotions

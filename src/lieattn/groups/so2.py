@@ -6,7 +6,7 @@ from math import sqrt
 
 from torch import Tensor
 
-from .._core.checks import tensor
+from .._core.tensors import tensor
 from . import checks
 from . import rotations as _rotations
 from ._bases import rotation_generators

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._core.checks import vectors
+from .._core.tensors import vectors
 from . import _scipy, checks
 from . import rotations as _rotations
 from ._bases import rotation_generators

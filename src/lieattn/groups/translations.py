@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor
 
-from .._core.checks import vectors
 from .._core.small import eye_like, homogeneous
+from .._core.tensors import vectors
 from . import checks
 from ._semidirect import Semidirect
 from .base import _Device

@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from .._core.masks import split_mask
 from .._core.modes import evaluating
-from .._core.precision import island
 from .._core.pytree import exportable
+from .._core.tensors import island, readable
 from .._core.text import unknown
-from .._core.tracing import readable
 from ..groups import Group
 from ..nn.config import LieTransformerConfig
 from ..nn.heads import GapHead

@@ -7,10 +7,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from .. import scores
-from .._core.checks import require_tensors
 from .._core.masks import both, pair_mask, without_padding
-from .._core.precision import at_least_float32, autocasting, island
-from .._core.shapes import common_batch
+from .._core.tensors import at_least_float32, autocasting, common_batch, island, require_tensors
 from ..geometry.pairs import (
     DeferredRelations,
     Relations,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .._core.checks import require_tensors
+from .._core.tensors import require_tensors
 from .._core.text import unknown
 
 POOLINGS = ("mean", "sum", "max")

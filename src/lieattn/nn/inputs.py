@@ -6,9 +6,7 @@ import torch
 from torch import Tensor
 
 from .._core import masks
-from .._core.precision import island
-from .._core.shapes import common_batch
-from .._core.tracing import readable
+from .._core.tensors import common_batch, island, readable
 from ..geometry.pairs import Relations, require_neighbours
 from ..groups import Group
 from .config import LieTransformerConfig

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .._core.precision import island
 from .._core.small import widen
+from .._core.tensors import island
 from ..geometry.pairs import DeferredRelations, Relations
 from ..groups import Group
 from ..ops import Request, sums_by_rows

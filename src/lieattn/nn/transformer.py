@@ -7,10 +7,9 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from .._core.checks import require_tensors
 from .._core.masks import split_mask
-from .._core.precision import at_least_float32, island
 from .._core.pytree import exportable
+from .._core.tensors import at_least_float32, island, require_tensors
 from ..geometry.pairs import DeferredRelations, Relations, divide, relate, require_set
 from ..groups import Group, get_group
 from ..ops import is_fast

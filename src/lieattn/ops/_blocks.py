@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from .._core.tracing import transformed
+from .._core.tensors import transformed
 from .request import ROWS, Request, tensors_of, with_tensors
 
 Results = tuple[Tensor, Tensor]

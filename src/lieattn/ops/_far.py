@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .._core.tracing import readable
+from .._core.tensors import readable
 from ..geometry.pairs import Relations
 from .request import Logits
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from .._core.shapes import common_batch
+from .._core.tensors import common_batch
 from ..groups import Group, available_groups
 from .request import Request
 

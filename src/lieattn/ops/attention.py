@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .._core.checks import require_tensors
+from .._core.tensors import require_tensors
 from ..groups import Group, get_group
 from ..scores import Score
 from . import checks, dispatch

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from .._core.checks import is_dense
-from .._core.shapes import common_batch
-from .._core.tracing import has_memory
+from .._core.tensors import common_batch, has_memory, is_dense
 from ..geometry.pairs import require_neighbours, require_sets
 from ..groups import Group
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .._core.precision import island
-from .._core.shapes import gather_neighbours
+from .._core.tensors import gather_neighbours, island
 from ..geometry.pairs import Relations
 from ..scores import BlockNorm
 from . import checks

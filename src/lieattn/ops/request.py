@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from .._core.shapes import common_batch
+from .._core.tensors import common_batch
 from ..geometry.pairs import Relations, divide, relate
 from ..groups import Group
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .._core.small import widen
-from .._core.tracing import readable
+from .._core.tensors import readable
 from ..groups import Group
 from .base import Score
 

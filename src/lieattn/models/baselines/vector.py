@@ -8,9 +8,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from ..._core.checks import require_tensors
 from ..._core.masks import both, pair_mask, split_mask
-from ..._core.precision import island
+from ..._core.tensors import island, require_tensors
 from ...geometry.pairs import require_set
 from ...groups import Group, get_group
 from ...nn import inputs

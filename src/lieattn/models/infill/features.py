@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..._core.precision import island
+from ..._core.tensors import island
 from ...geometry.interpolation import around, bends, neighbours_in_order, take_several
 from ...groups import Group
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
-from ..._core.precision import island
+from ..._core.tensors import island
 from ...geometry.errors import relative_errors, softened
 from .model import InfillModel, InfillOutput
 from .pointer import options_of, unlikeliness

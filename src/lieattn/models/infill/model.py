@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..._core.checks import require_tensors
 from ..._core.modes import evaluating
-from ..._core.precision import at_least_float32, island
 from ..._core.pytree import exportable
+from ..._core.tensors import at_least_float32, island, require_tensors
 from ...geometry.interpolation import global_relation, interpolate
 from ...geometry.pairs import require_set
 from ...groups import Group, get_group

@@ -12,7 +12,7 @@ from math import pi
 import torch
 from torch import Tensor
 
-from ..._core.tracing import transformed
+from ..._core.tensors import transformed
 from .._flat import flat, flat_pairs, is_registered, names, own_batch
 from ..request import Request
 from . import call
