@@ -107,7 +107,7 @@ def main() -> None:
                 out,
                 Console(),
                 jobs=args.jobs,
-                again=False,
+                overwrite=False,
                 command=COMMAND,
             )
         except RunError as error:

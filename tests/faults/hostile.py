@@ -21,7 +21,7 @@ VALUES: list[Any] = [
     *([], [1], [[]], ["x"] * 5, [EVIL], [None], {}, {"a": 1}, {EVIL: EVIL}, [[[[1]]]]),
 ]
 NUMBERS = [float("nan"), float("inf"), -float("inf"), 1e38, -1e38, 3e38, 0.0, -1.0, 1e-38, 1e20]
-SIZES = ["layers", "dim", "heads", "bends", "kinds", "window", "features"]
+SIZES = ["layers", "dim", "heads", "second_differences", "bends", "kinds", "window", "features"]
 
 Craft = Callable[[random.Random, dict[str, Any], dict[str, Any], bytearray], None]
 

@@ -20,17 +20,17 @@ import lieattn as la
 from lieattn import data
 from lieattn._core.errors import RunError
 from lieattn.workflows.predict import PredictRequest, predict
+from lieattn.workflows.process_group import ProcessGroup
 from lieattn.workflows.settings import TrainSettings
 from lieattn.workflows.store import BEST, LAST, load_trained
 from lieattn.workflows.train import train
-from lieattn.workflows.world import World
 
 SECONDS, MEGABYTES = 10.0, 1000.0  # of work, and of memory, that a refusal may take
 SMALL: dict[str, Any] = {"steps": 2, "every": 1, "dim": 8, "heads": 2, "layers": 2, "batch": 4}
-MORE: dict[str, Any] = {"copies": True, "analogies": True, "framed": True, "kinds": 4}
+MORE: dict[str, Any] = {"copies": True, "analogies": True, "absolute_frame": True, "kinds": 4}
 # Two models that have all there is between them.
 RUNS: dict[str, dict[str, Any]] = {
-    "SE3": {"bends": 2, "gaps": "any"},
+    "SE3": {"second_differences": 2, "gaps": "any"},
     "SE2": {"model": "C", "pose_updates": True, **MORE},
 }
 
@@ -52,7 +52,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[Path, Path]:
         file = folder / "walk.npz"
         data.save(file, sets)
         settings = TrainSettings((str(file),), window=12, **SMALL, **more)
-        train(settings, folder / "run", Console(quiet=True), World())
+        train(settings, folder / "run", Console(quiet=True), ProcessGroup())
         found[folder / "run"] = file
     return found
 

@@ -73,7 +73,7 @@ def test_a_rival_copies_the_nearest_of_its_kind() -> None:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("kinds") / "emoji"
-    options = ("--kinds", "8", "--framed", "--copies")
+    options = ("--kinds", "8", "--absolute-frame", "--copies")
     code, text, errors = command("train", "emoji", *SIZE, *options, "--out", out)
     assert (code, errors) == (0, "")
     assert "kinds of tokens by their names: radialGradient" in text
@@ -83,8 +83,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_model_that_knows_kinds_is_kept_and_used(run: Path) -> None:
     trained = load_trained(run)
-    assert trained.choice.kinds[0] == "radialGradient"
-    assert trained.model.options["features"] == len(trained.choice.kinds)
+    assert trained.preprocessing.kinds[0] == "radialGradient"
+    assert trained.model.options["features"] == len(trained.preprocessing.kinds)
     assert trained.model.framed
     assert trained.model.copies
     code, text, _ = command("predict", run, "emoji", "--hide", "10%", "--json")
@@ -100,4 +100,4 @@ def test_names_that_are_numbers_are_no_kinds(tmp_path: Path) -> None:
     code, text, _ = command("train", walk, *SIZE, "--kinds", "8", "--out", tmp_path / "run")
     assert code == 0
     assert "no kinds: no first word of a name is in 3 sets or more" in text
-    assert load_trained(tmp_path / "run").choice.kinds == ()
+    assert load_trained(tmp_path / "run").preprocessing.kinds == ()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
-from walks import TINY, command, curve, write_tum
+from walks import TINY, command, curve, of_format, write_tum
 
 import lieattn as la
 from held import as_earlier, unpack
@@ -284,7 +284,7 @@ def craft(run: Path, path: Path, **changes: Any) -> Path:
     """The best checkpoint of a run with other fields of its JSON, and valid checksums."""
     tensors, about = unpack(run / BEST)
     for name, value in changes.items():
-        part = about if name in about else about["progress" if name == "step" else "choice"]
+        part = about if name in about else about["progress" if name == "step" else "preprocessing"]
         part[name] = value
     path.write_bytes(pack(tensors, about))
     return path
@@ -311,13 +311,13 @@ def craft(run: Path, path: Path, **changes: Any) -> Path:
         ({"step": 0.5}, "its step is 0.5"),
         ({"progress": 3}, "its step is None"),
         ({"settings": [1]}, r"its settings is \[1\], expected an object"),
-        ({"settings": {"bends": 10**6}}, "its tensor .*embed.weight' is"),
+        ({"settings": {"second_differences": 10**6}}, "its tensor .*embed.weight' is"),
         ({"settings": {"window": 0}}, "window must be at least 3, got 0"),
         ({"group": 3}, "its group is 3, expected text"),
         ({"group": "SE9"}, "unknown group 'SE9'"),
         ({"learned": [[]]}, "its learned is"),
         ({"data": None}, "its data is None"),
-        ({"kind": "x"}, "kind 'x', format 4; this lieattn, .*, reads formats 3 and 4"),
+        ({"kind": "x"}, "kind 'x', format 5; this lieattn, .*, reads formats 3 to 5"),
         ({"format": 3}, "kind 'lieattn infill', format 3; this"),
         ({"format": True}, "format True"),
     ],
@@ -377,7 +377,7 @@ def test_weights_beyond_reason_give_no_answer_and_that_is_said(
 
 def test_a_checkpoint_of_an_earlier_version_is_used_with_a_note(run: Path, tmp_path: Path) -> None:
     tensors, about = unpack(run / BEST)
-    (tmp_path / BEST).write_bytes(as_earlier(tensors, {**about, "format": 3}))
+    (tmp_path / BEST).write_bytes(as_earlier(tensors, of_format(3, about)))
     walk = run.parent / "walk.tum"
     code, text, errors = command("predict", tmp_path, walk, "--hide", "5", "--json")
     assert (code, errors) == (0, "")
@@ -410,7 +410,7 @@ def test_what_to_do_about_a_file_that_cannot_be_written_fits_the_command(
         assert code == 2
         assert f"Free some space, or name another file with {option}." in errors
         assert "--out" not in errors
-        assert "--again" not in errors
+        assert "--overwrite" not in errors
     code, _, errors = command("evaluate", run, "--out", tmp_path / "x.json")
     assert code == 2
     assert "Free some space, or name another file with --out." in errors

@@ -22,7 +22,7 @@ from lieattn.data import PoseSet, save
 from lieattn.lab.realdata.pairs import pairs_used
 from lieattn.lab.realdata.plan import GROUPS, chosen, models_of, plan
 from lieattn.lab.realdata.repeats import repeats
-from lieattn.workflows.advice import choose
+from lieattn.workflows.preprocessing import choose_preprocessing
 from lieattn.workflows.settings import TrainSettings
 from lieattn.workflows.sources import parts
 from lieattn.workflows.train import hidden_of_test, make_trainer
@@ -54,7 +54,7 @@ def test_models_of_a_group_differ_in_how_they_attend_alone(tmp_path: Path) -> No
         plain = {replace(run.settings, model="G", chart="auto") for run in runs if run.model != "A"}
         assert len(plain) == 1
         (vectors,) = (run.settings for run in runs if run.model == "A")
-        invariants = {"analogies": True} if group.startswith("Aff") else {"bends": 2}
+        invariants = {"analogies": True} if group.startswith("Aff") else {"second_differences": 2}
         assert {replace(vectors, model="G", **invariants)} == plain
 
 
@@ -66,7 +66,7 @@ def test_models_of_a_group_are_of_one_size_and_told_the_same(group: str, tmp_pat
         sizes[run.model] = sum(p.numel() for p in model.parameters())
         told[run.model] = {name: x for name, x in model.options.items() if name != "framed"}
         # Vector tokens are in the frame of the file by themselves.
-        framed = run.settings.framed and run.settings.model != "A"
+        framed = run.settings.absolute_frame and run.settings.model != "A"
         assert model.framed == framed == (group == "Aff2" and run.model[0] != "A")
     plain = told.pop("A")
     invariants = {"analogies": 1} if group.startswith("Aff") else {"bends": 2}
@@ -78,12 +78,12 @@ def trainer_of(settings: TrainSettings) -> Any:
     """At its start, on a few windows: it measures interpolation on them."""
     found = parts(settings)
     few = replace(found, train=found.train[:4], valid=found.valid[:4], test=found.test[:4])
-    return make_trainer(settings, few, choose(settings, few.train))
+    return make_trainer(settings, few, choose_preprocessing(settings, few.train))
 
 
 def exam_of(settings: TrainSettings) -> torch.Tensor:
     found = parts(settings)
-    return hidden_of_test(settings, found, choose(settings, found.train[:4]))[0][1]
+    return hidden_of_test(settings, found, choose_preprocessing(settings, found.train[:4]))[0][1]
 
 
 def test_seeds_change_parameters_order_and_what_is_hidden(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_folder_of_other_settings_is_refused(small: Path) -> None:
     other = [20 if x == 10 else x for x in OPTIONS]
     code, _, errors = command("realdata", *other, "--out", small)
     assert code == 2
-    assert re.search(r"seed-0 holds another run: .*steps was 10, now 20.*--again", errors)
+    assert re.search(r"seed-0 holds another run: .*steps was 10, now 20.*--overwrite", errors)
     assert "Traceback" not in errors
 
 

@@ -94,7 +94,7 @@ def test_again_runs_it_anew_to_the_same_numbers(finished: tuple[Path, str]) -> N
     out, _ = finished
     results = (out / "results.json").read_bytes()
     stamp = (out / "paper" / "SE2" / "A" / "result.json").stat().st_mtime_ns
-    done = run(*SMALL, "--model", "A", "--again", "--out", str(out))
+    done = run(*SMALL, "--model", "A", "--overwrite", "--out", str(out))
     assert done.returncode == 0, done.stderr
     assert (out / "paper" / "SE2" / "A" / "result.json").stat().st_mtime_ns > stamp
     assert (out / "results.json").read_bytes() == results
@@ -327,7 +327,7 @@ def test_every_run_is_counted_once(finished: tuple[Path, str], tmp_path: Path) -
     (out / "timing.json").write_text(json.dumps(noted), encoding="utf-8")
     assert run(*SMALL, "--out", str(out)).returncode == 0
     assert sum(session["runs"] for session in reproduce.sessions(out)) == 6
-    assert run(*SMALL, "--model", "A", "--again", "--out", str(out)).returncode == 0
+    assert run(*SMALL, "--model", "A", "--overwrite", "--out", str(out)).returncode == 0
     noted = reproduce.sessions(out)
     assert sum(session["runs"] for session in noted) == 6
     names = [name for session in noted for name in session["finished"]]

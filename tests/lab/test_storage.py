@@ -219,9 +219,9 @@ def test_a_damaged_checkpoint_never_replaces_a_good_one(folder: RunFolder) -> No
     assert not heard
 
 
-def claims(out: Path, *models: str, again: bool = False, **changes: object) -> None:
+def claims(out: Path, *models: str, overwrite: bool = False, **changes: object) -> None:
     plan = [replace(SETTINGS, model=model, **changes) for model in models]  # type: ignore[arg-type]
-    claim(out, plan, VERSIONS, again)
+    claim(out, plan, VERSIONS, overwrite)
 
 
 def test_other_settings_are_refused_and_nothing_is_touched(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_other_settings_are_refused_and_nothing_is_touched(tmp_path: Path) -> No
     folder = RunFolder(tmp_path, SETTINGS)
     folder.save(state(1))
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
-    with pytest.raises(RunError, match=r"epochs 4 there, 7 asked for.*--out.*--again"):
+    with pytest.raises(RunError, match=r"epochs 4 there, 7 asked for.*--out.*--overwrite"):
         claims(tmp_path, "C", "G", epochs=7)
     assert before == {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     claims(tmp_path, "C", "G")  # and the right ones are welcome still
@@ -241,7 +241,7 @@ def test_models_of_one_table_have_the_same_settings(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="seeds"):
         claims(tmp_path, "A", seeds=(0, 1))
     with pytest.raises(RunError, match="epochs"):
-        claims(tmp_path, "A", epochs=7, again=True)  # G would be left with another number
+        claims(tmp_path, "A", epochs=7, overwrite=True)  # G would be left with another number
 
 
 def test_where_nothing_was_computed_settings_may_change(tmp_path: Path) -> None:
@@ -257,9 +257,9 @@ def test_finished_runs_may_be_read_with_another_torch_and_no_compiler(tmp_path: 
     folder.save(state(4))
     plan = [replace(SETTINGS, compiled=True)]
     with pytest.raises(RunError, match=r"compiled False there.*torch '1' there, '2' asked for"):
-        claim(tmp_path, plan, {"torch": "2"}, again=False)
+        claim(tmp_path, plan, {"torch": "2"}, overwrite=False)
     storage.write_json(folder.path / storage.RESULT, {})
-    claim(tmp_path, plan, {"torch": "2"}, again=False)
+    claim(tmp_path, plan, {"torch": "2"}, overwrite=False)
 
 
 def test_without_its_settings_a_run_is_not_taken_for_another(tmp_path: Path) -> None:
@@ -268,12 +268,12 @@ def test_without_its_settings_a_run_is_not_taken_for_another(tmp_path: Path) -> 
     path = tmp_path / "paper" / storage.SETTINGS
     for content in ("{", "[]", "{}"):
         path.write_text(content, encoding="utf-8")
-        with pytest.raises(RunError, match="--again"):
+        with pytest.raises(RunError, match="--overwrite"):
             claims(tmp_path, "G", epochs=9)
     path.unlink()
     with pytest.raises(RunError, match=r"settings\.json cannot be read"):
         claims(tmp_path, "G", epochs=9)
-    claims(tmp_path, "G", epochs=9, again=True)
+    claims(tmp_path, "G", epochs=9, overwrite=True)
     assert warnings_of(RunFolder(tmp_path, SETTINGS)) == (None, [])
 
 
@@ -338,7 +338,7 @@ def test_what_to_do_fits_what_went_wrong_and_the_command(tmp_path: Path) -> None
         with pytest.raises(RunError, match=told) as error:
             write_bytes(path, b"", option=option)
         assert "space" not in str(error.value)
-        assert "--again" not in str(error.value)
+        assert "--overwrite" not in str(error.value)
         assert ("--out" in str(error.value)) == (not option)
     assert [path.name for path in tmp_path.rglob("*.part")] == []
 
@@ -352,7 +352,7 @@ def test_a_full_disk_is_said_for_files_outside_of_runs_too(
     monkeypatch.setattr(files.os, "fsync", full)
     with pytest.raises(RunError, match=r"Free some space, or name another file with --save") as e:
         write_bytes(tmp_path / "x.tum", b"x", option="--save")
-    assert "--again" not in str(e.value)
+    assert "--overwrite" not in str(e.value)
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:

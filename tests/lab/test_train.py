@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
-from walks import TINY, command, write_tum
+from walks import TINY, command, of_format, write_tum
 
 from held import as_earlier, unpack
 from lieattn import data
@@ -243,7 +244,7 @@ def test_a_run_of_an_earlier_version_goes_on_and_ends_with_the_same_bits(
         assert command("train", walk, "--out", earlier, *STEADY)[0] == 130
     for name in (LAST, BEST):
         tensors, about = unpack(earlier / name)
-        (earlier / name).write_bytes(as_earlier(tensors, {**about, "format": 3}))
+        (earlier / name).write_bytes(as_earlier(tensors, of_format(3, about)))
     assert "is of an earlier lieattn" in load_trained(earlier).note
     code, out, errors = command("train", walk, "--out", earlier, *STEADY)
     assert (code, errors) == (0, "")
@@ -251,6 +252,65 @@ def test_a_run_of_an_earlier_version_goes_on_and_ends_with_the_same_bits(
     assert (earlier / LAST).read_bytes() == (whole / LAST).read_bytes()
     assert (earlier / BEST).read_bytes() == (whole / BEST).read_bytes()
     assert load_trained(earlier).note == ""
+
+
+@pytest.fixture
+def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run of version 0.1, stopped at step 4 of 8, in the folder of the poses it was trained on.
+
+    Its settings have the names of that version: `bends`, `framed`.
+    """
+    monkeypatch.chdir(tmp_path)
+    write_tum(tmp_path / "walk.tum", 120)
+    return shutil.copytree(Path(__file__).with_name("checkpoints") / "format-4", tmp_path / "run")
+
+
+SINCE_4 = (
+    *("--steps", 8, "--every", 4, "--dim", 8, "--heads", 2, "--layers", 1, "--batch", 4),
+    *("--window", 12, "--second-differences", 1, "--absolute-frame", "--copies", "--analogies"),
+)
+
+
+def test_stored_checkpoints_of_format_4_give_the_same_answers(stored: Path) -> None:
+    expected = json.loads((stored / "expected.json").read_text())
+    trained = load_trained(stored)
+    assert trained.settings.second_differences == 1
+    assert trained.settings.absolute_frame
+    code, text, _ = command("predict", stored, "walk.tum", "--hide", "5,20-22", "--json")
+    assert code == 0
+    for one, other in zip(json.loads(text)["sets"][0]["found"], expected["found"], strict=True):
+        assert torch.allclose(torch.tensor(one["pose"]), torch.tensor(other["pose"]), atol=1e-5)
+        assert one["within"] == other["within"]
+
+
+def test_stored_runs_of_format_4_go_on_to_the_same_losses(stored: Path) -> None:
+    expected = json.loads((stored / "expected.json").read_text())["log"]
+    code, out, errors = command("train", "walk.tum", *SINCE_4, "--out", "run")
+    assert (code, errors) == (0, "")
+    assert "Going on from step 4." in out
+    for one, other in zip(log(stored), expected, strict=True):
+        assert one == {**other, "valid_error": pytest.approx(other["valid_error"], rel=1e-3)} | {
+            name: pytest.approx(other[name], rel=1e-3) for name in ("train_loss", "valid_loss")
+        }
+    assert unpack(stored / LAST)[1]["settings"]["second_differences"] == 1
+    code, _, errors = command("train", "walk.tum", *SINCE_4, "--out", "run", "--no-absolute-frame")
+    assert code == 2
+    assert "absolute_frame was True, now not given" in errors
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("--again", "--overwrite"),
+        ("--bends=2", "--second-differences"),
+        ("--no-framed", "--no-abs"),
+    ],
+)
+def test_earlier_names_of_options_are_refused_with_the_new_name(old: str, new: str) -> None:
+    code, _, errors = command("train", "headings", old)
+    assert code == 2
+    assert errors.startswith(f"lieattn: {old.partition('=')[0]} is now {new}")
+    assert command("reproduce", "--again")[2] == "lieattn: --again is now --overwrite.\n"
 
 
 def test_a_checkpoint_of_another_model_is_not_gone_on_from(tum: Path, tmp_path: Path) -> None:
@@ -261,7 +321,7 @@ def test_a_checkpoint_of_another_model_is_not_gone_on_from(tum: Path, tmp_path: 
     path.write_bytes(pack({**tensors, "model.transformer.h0": torch.zeros(3)}, about))
     code, _, errors = command("train", tum, *TINY, *where)
     assert code == 2
-    assert "the checkpoint is of another model. Choose another --out, or --again" in errors
+    assert "the checkpoint is of another model. Choose another --out, or --overwrite" in errors
 
 
 def test_a_folder_that_is_a_file_is_not_a_full_disk(tum: Path, tmp_path: Path) -> None:
@@ -285,10 +345,10 @@ def test_other_settings_or_data_are_refused(tum: Path, tmp_path: Path) -> None:
     assert code == 2
     assert "the poses are others" in errors
     assert (tmp_path / "run" / LAST).read_bytes() == before
-    assert command("train", other, *TINY, *where, "--again")[0] == 0
+    assert command("train", other, *TINY, *where, "--overwrite")[0] == 0
 
 
-@pytest.mark.parametrize("more", [[], ["--again"]])
+@pytest.mark.parametrize("more", [[], ["--overwrite"]])
 @pytest.mark.parametrize("name", ["log.jsonl", "result.json", "settings.json"])
 def test_files_of_others_are_not_replaced(
     name: str, more: list[str], tum: Path, tmp_path: Path
@@ -373,6 +433,7 @@ def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path:
         ('scale = "metre"', "scale is a number or 'auto', got 'metre'"),
         ("scale = inf", "scale must be a number from 1e-12 to 1e.12, got inf"),
         ("rate = inf", "rate must be at most 1,000,000"),
+        ("again = true", "has the key 'overwrite', which is for the command: --overwrite"),
         ('out = "x"', "has the key 'out', which is for the command: --out"),
         ("dim = 30", "dim must be a multiple of heads, got 30 and 4"),
         ("steps = [", "is no TOML"),

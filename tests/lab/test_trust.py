@@ -193,7 +193,9 @@ def test_a_run_is_not_emptied_for_one_that_cannot_begin(run: Path, tmp_path: Pat
     best = (folder / BEST).read_bytes()
     flat = tmp_path / "flat.npz"
     np.savez(flat, poses=la.SE2.random(300).numpy(), group=np.array("SE2"))
-    code, _, errors = command("train", flat, *TINY, "--out", folder, "--model", "IPA", "--again")
+    code, _, errors = command(
+        "train", flat, *TINY, "--out", folder, "--model", "IPA", "--overwrite"
+    )
     assert code == 2
     assert errors
     assert (folder / BEST).read_bytes() == best

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import lieattn as la
 from lieattn.cli.app import app
 from lieattn.workflows.answers import tum_rows
+from lieattn.workflows.settings import RENAMED
 
 TINY = ["--steps", "12", "--every", "4", "--dim", "16", "--layers", "1", "--batch", "8"]
 
@@ -40,3 +41,11 @@ def write_tum(path: Path, n: int = 400, phase: float = 0.0, missing: tuple[int, 
         lines.append(f"{i / 10:.1f} " + " ".join(values) + "\n")
     path.write_text("".join(lines))
     return path
+
+
+def of_format(format: int, about: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint of an earlier format, up to 4, says of itself: fields had other names."""
+    earlier = {new: old for old, new in RENAMED.items()}
+    settings = {earlier.get(name, name): x for name, x in about["settings"].items()}
+    own = {"choice" if name == "preprocessing" else name: x for name, x in about.items()}
+    return {**own, "format": format, "settings": settings}

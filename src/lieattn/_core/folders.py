@@ -39,7 +39,7 @@ def _remedy(error: OSError, option: str) -> str:
             return f"Free some space, or {other}."
         return (
             f"Nothing that was there is lost: free some space or {other}, then run the command "
-            "again, without --again, to go on."
+            "again, without --overwrite, to go on."
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"Allow writing there, or {other}."
@@ -107,7 +107,7 @@ def read_json(path: Path) -> Any:
     except (OSError, ValueError) as error:
         raise RunError(
             f"{path} cannot be read ({error}). Choose another folder with --out, or run what it "
-            "holds anew with --again."
+            "holds anew with --overwrite."
         ) from None
 
 

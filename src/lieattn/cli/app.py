@@ -8,6 +8,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from .._core.errors import RunError
+from .errors import errors_told
+
 # What `lieattn --help` says of a command: the first paragraph of its docstring, which it would take
 # seconds to import. A test compares them.
 COMMANDS = {
@@ -29,10 +32,27 @@ VALUES = {"bool": "", "int": "N", "float": "X", "Path": "PATH", "str": "TEXT"}
 class Command(TyperCommand):
     """A command whose help has short types, to leave room for descriptions."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        known = {name for x in self.get_params(ctx) for name in (*x.opts, *x.secondary_opts)}
+        for given in args:
+            option = given.partition("=")[0]
+            if option.startswith("--") and option not in known:
+                _require_no_earlier_name(option)
+        return super().parse_args(ctx, args)
+
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for parameter in self.get_params(ctx):
             shorten(parameter)
         super().format_help(ctx, formatter)
+
+
+def _require_no_earlier_name(option: str) -> None:
+    from ..workflows.settings import RENAMED
+
+    for old, new in RENAMED.items():
+        if option in (f"--{old}", f"--no-{old}"):
+            with errors_told():
+                raise RunError(f"{option} is now {option.replace(old, new.replace('_', '-'))}.")
 
 
 def shorten(parameter: Any) -> None:

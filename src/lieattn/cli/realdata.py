@@ -23,7 +23,9 @@ def realdata(
         "runs/realdata"
     ),
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one a core.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Run anew what is finished.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Run anew what is finished.")
+    ] = False,
 ) -> None:
     """Train models on the data sets that come along, beside simple rivals.
 
@@ -46,6 +48,6 @@ def realdata(
             out,
             Console(),
             jobs=jobs or cores(),
-            again=again,
+            overwrite=overwrite,
             command=f"lieattn realdata{given}",
         )

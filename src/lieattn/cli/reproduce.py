@@ -35,7 +35,9 @@ def reproduce(
         Path | None, typer.Option(help="Folder of the runs; runs/full or runs/quick.")
     ] = None,
     jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one a core.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Run anew what is finished.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Run anew what is finished.")
+    ] = False,
 ) -> None:
     """Run the paper's experiments; write a report of tables and figures.
 
@@ -56,4 +58,4 @@ def reproduce(
         )
         folder = out or Path("runs") / ("full" if full else "quick")
         workers = jobs or experiments.cores()
-        experiments.run(asked, folder, Console(), jobs=workers, again=again)
+        experiments.run(asked, folder, Console(), jobs=workers, overwrite=overwrite)

@@ -81,7 +81,7 @@ def train(
         int | None, typer.Option(help="Attention heads; 4.", rich_help_panel=MODEL)
     ] = None,
     layers: Annotated[int | None, typer.Option(help="Layers; 3.", rich_help_panel=MODEL)] = None,
-    bends: Annotated[
+    second_differences: Annotated[
         int | None,
         typer.Option(
             help="Poses on each side that hidden ones are told of; 2.", rich_help_panel=MODEL
@@ -91,7 +91,7 @@ def train(
         int | None,
         typer.Option(help="Kinds of poses to tell apart by their names; 0.", rich_help_panel=DATA),
     ] = None,
-    framed: Annotated[
+    absolute_frame: Annotated[
         bool | None,
         typer.Option(
             help="Tell poses how they stand in the file's frame.",
@@ -160,8 +160,8 @@ def train(
             "--tensorboard", help="Write curves for TensorBoard too.", rich_help_panel=OUTPUT
         ),
     ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Start anew.", rich_help_panel=OUTPUT)
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Start anew.", rich_help_panel=OUTPUT)
     ] = False,
 ) -> None:
     """Train a model to fill gaps: poses are hidden, and found from the others.
@@ -174,10 +174,10 @@ def train(
     On several processes: torchrun --nproc-per-node=2 -m lieattn.cli train ...
     """
     options = dict(locals())
+    from ..workflows.process_group import process_group, set_threads
     from ..workflows.settings import merged
     from ..workflows.store import TrainFolder
     from ..workflows.train import train as run_training
-    from ..workflows.world import set_threads, world
 
     flags: dict[str, Any] = {
         "files": files,
@@ -185,12 +185,14 @@ def train(
         "scale": _scale(scale),
         **{name: options[name] for name in _PLAIN},
     }
-    with world() as processes, errors_told(quiet=not processes.writes):
+    with process_group() as processes, errors_told(quiet=not processes.writes):
         settings = merged(config, flags)
         folder = out or Path("runs") / _stem(settings.files[0])
-        set_threads(threads or (None if again else TrainFolder(folder).threads()), processes)
+        set_threads(threads or (None if overwrite else TrainFolder(folder).threads()), processes)
         console = Console(quiet=not processes.writes)
-        run_training(settings, folder, console, processes, again=again, tensorboard=tensorboard)
+        run_training(
+            settings, folder, console, processes, overwrite=overwrite, tensorboard=tensorboard
+        )
 
 
 # Options that are fields of the settings as they are.
@@ -200,9 +202,9 @@ _PLAIN = (
         "dim",
         "heads",
         "layers",
-        "bends",
+        "second_differences",
         "kinds",
-        "framed",
+        "absolute_frame",
         "copies",
         "analogies",
         "dropout",

@@ -46,13 +46,13 @@ def evaluate(
     else:
         own = _own_parts(first)
         exam, note, notes = (
-            hidden_of_test(first.settings, own, first.choice),
+            hidden_of_test(first.settings, own, first.preprocessing),
             "test part",
             own.notes,
         )
     notes = (*(x.note for x in models if x.note), *notes)
     named = {_name(x, models): x.model for x in models}
-    result = {**examine(named, exam, first.choice.scale), "data": note, "notes": list(notes)}
+    result = {**examine(named, exam, first.preprocessing.scale), "data": note, "notes": list(notes)}
     if as_json:
         console.print(Text(json.dumps(result, indent=1)), soft_wrap=True)
     else:
@@ -99,7 +99,7 @@ def _others(trained: Trained, files: list[str]) -> tuple[Any, str, tuple[str, ..
     cut = windows(sets, settings.window, settings.window)
     if not cut:
         raise RunError("the files have no window of three poses or more.")
-    stacked = stack(cut, trained.choice.scale, trained.choice.kinds)
+    stacked = stack(cut, trained.preprocessing.scale, trained.preprocessing.kinds)
     exam = examination(stacked, settings.hide, settings.gaps, settings.seed, "test")
     return exam, ", ".join(files), notes
 
@@ -121,7 +121,10 @@ def _require_comparable(models: list[Trained]) -> None:
 
 
 def _same_view(x: Trained, y: Trained) -> bool:
-    return (x.choice.scale, x.choice.kinds) == (y.choice.scale, y.choice.kinds)
+    return (x.preprocessing.scale, x.preprocessing.kinds) == (
+        y.preprocessing.scale,
+        y.preprocessing.kinds,
+    )
 
 
 def _free(x: Trained) -> dict[str, Any]:
@@ -135,8 +138,8 @@ def _free(x: Trained) -> dict[str, Any]:
         "clip",
         "every",
         "scale",
-        "bends",
-        "framed",
+        "second_differences",
+        "absolute_frame",
         "copies",
         "analogies",
     )

@@ -122,9 +122,9 @@ def _answers(
     level: float,
 ) -> tuple[Tensor, Tensor]:
     """Poses and bounds of tokens `i` seen from windows `start` to `stop`."""
-    group, scale = trained.group, trained.choice.scale
+    group, scale = trained.group, trained.preprocessing.scale
     pieces = [_seen(piece(x, start, stop), visible[start:stop]) for _, start, stop in spans]
-    windows = stack(pieces, scale, trained.choice.kinds)
+    windows = stack(pieces, scale, trained.preprocessing.kinds)
     size = windows.mask.shape[1]
     there = torch.zeros(len(spans), size, dtype=torch.bool)
     for row, (_, start, stop) in enumerate(spans):

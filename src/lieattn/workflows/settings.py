@@ -31,7 +31,7 @@ LONGEST_TOML = 1_000_000  # letters
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){33}""")
 # Of `lieattn train`, where neither flags nor the file say otherwise: for filling gaps of any
 # length. The settings' own defaults are those of the published comparison of models.
-PRACTICE: dict[str, Any] = {"stride": -1, "gaps": "any", "bends": 2}
+PRACTICE: dict[str, Any] = {"stride": -1, "gaps": "any", "second_differences": 2}
 GAPS = ("tokens", "runs", "mixed", "any")
 
 
@@ -52,7 +52,8 @@ class TrainSettings:
         hide: share of the poses of a set that is hidden.
         gaps: "tokens" hides them one by one, "runs" in a row, "mixed" does either; "any" too, with
             rows of up to half a window.
-        bends, framed, copies, analogies: of `InfillModel`; vector tokens are framed by themselves.
+        second_differences, absolute_frame, copies, analogies: of `InfillModel`; vector tokens
+            always have absolute-frame features.
         kinds: how many kinds of tokens, at most, are told apart by their names; 0 for none.
         dim, heads, layers, dropout, pose_updates: of the transformer.
         steps, batch: batches, and windows of a batch in each process.
@@ -78,9 +79,9 @@ class TrainSettings:
     heads: int = 4
     layers: int = 3
     dropout: float = 0.0
-    bends: int = 0
+    second_differences: int = 0
     kinds: int = 0
-    framed: bool = False
+    absolute_frame: bool = False
     copies: bool = False
     analogies: bool = False
     pose_updates: bool = False
@@ -147,7 +148,7 @@ _LEAST = {
     "stride": -1,
     "gap": -1,
     "layers": 1,
-    "bends": 0,
+    "second_differences": 0,
     "kinds": 0,
     "steps": 1,
     "batch": 1,
@@ -157,7 +158,7 @@ _LEAST = {
 LONGEST_WINDOW = 10**6
 _MOST = {
     **dict.fromkeys(("window", "stride", "gap"), LONGEST_WINDOW),
-    **dict.fromkeys(("batch", "kinds", "bends"), 10**6),
+    **dict.fromkeys(("batch", "kinds", "second_differences"), 10**6),
     **dict.fromkeys(("dim", "heads"), 10**5),
     "layers": DEEPEST,
     **dict.fromkeys(("steps", "every"), 10**9),
@@ -175,6 +176,19 @@ def _require_group(name: str) -> None:
         raise RunError(printable(str(error))) from None
 
 
+# Earlier names, in configs, in checkpoints up to format 4 and on the command line.
+RENAMED = {"again": "overwrite", "bends": "second_differences", "framed": "absolute_frame"}
+
+
+def renamed(values: dict[str, Any]) -> dict[str, Any]:
+    """Stored settings under the names that they have now.
+
+    >>> renamed({"bends": 2, "steps": 10})
+    {'second_differences': 2, 'steps': 10}
+    """
+    return {RENAMED.get(key, key): value for key, value in values.items()}
+
+
 def from_dict(values: dict[str, Any], where: str = "the config") -> TrainSettings:
     """Settings of a dictionary; what is not known, or of another type, is said.
 
@@ -183,11 +197,12 @@ def from_dict(values: dict[str, Any], where: str = "the config") -> TrainSetting
     ...
     lieattn._core.errors.RunError: the config has an unknown key 'step'. Did you mean 'steps'?
     """
+    values = renamed(values)
     known = {field.name: field for field in fields(TrainSettings)}
     for key, value in values.items():
         if key not in known:
             shown = quoted(key, 40)
-            if key in ("out", "threads", "tensorboard", "again"):
+            if key in ("out", "threads", "tensorboard", "overwrite"):
                 raise RunError(f"{where} has the key {key!r}, which is for the command: --{key}.")
             near = difflib.get_close_matches(key[:40], known, 1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."

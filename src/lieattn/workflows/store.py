@@ -28,8 +28,8 @@ from .._core.errors import RunError
 from .._core.files import json_bytes
 from .._core.folders import newest_whole, read_note, write_bytes, writing
 from .._core.text import printable
-from .advice import Choice
-from .settings import TrainSettings
+from .preprocessing import Preprocessing
+from .settings import TrainSettings, renamed
 from .sources import Parts
 from .trained import BEST, FORMAT, KIND, LAST, PREVIOUS, progress_of, require_kind
 from .trained import Trained as Trained
@@ -49,7 +49,7 @@ class TrainFolder:
     # ---- settings ----------------------------------------------------------------------------
 
     def require_claimable(
-        self, settings: TrainSettings, digest: str, processes: int, again: bool
+        self, settings: TrainSettings, digest: str, processes: int, overwrite: bool
     ) -> None:
         """Make sure that what is there, if anything, is the same run, or may be replaced.
 
@@ -61,19 +61,19 @@ class TrainFolder:
             return
         theirs = read_note(self.path / SETTINGS)
         _require_ours(self.path, theirs)
-        if not again:
+        if not overwrite:
             _require_same(self.path, theirs, _claim_of(settings, digest, processes))
 
-    def claim(self, settings: TrainSettings, digest: str, processes: int, again: bool) -> None:
+    def claim(self, settings: TrainSettings, digest: str, processes: int, overwrite: bool) -> None:
         """Take the folder for a run, if it is not its own already.
 
         Raises:
             RunError: as `require_claimable`.
         """
-        self.require_claimable(settings, digest, processes, again)
+        self.require_claimable(settings, digest, processes, overwrite)
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        if (self.path / SETTINGS).exists() and not again:
+        if (self.path / SETTINGS).exists() and not overwrite:
             return
         mine = _claim_of(settings, digest, processes)
         with writing(self.path):
@@ -100,7 +100,9 @@ class TrainFolder:
 
     # ---- checkpoints -------------------------------------------------------------------------
 
-    def save(self, trainer: Trainer, choice: Choice, found: Parts, *, best: bool) -> None:
+    def save(
+        self, trainer: Trainer, preprocessing: Preprocessing, found: Parts, *, best: bool
+    ) -> None:
         """The last checkpoint, and the best if this is it."""
         about = {
             "kind": KIND,
@@ -109,8 +111,8 @@ class TrainFolder:
             "group": trainer.model.group.name,
             "config": trainer.model.config.to_dict(),
             "settings": trainer.settings.to_dict(),
-            "choice": {
-                k: list(v) if isinstance(v, tuple) else v for k, v in asdict(choice).items()
+            "preprocessing": {
+                k: list(v) if isinstance(v, tuple) else v for k, v in asdict(preprocessing).items()
             },
             "data": found.digest,
             "learned": list(found.learned),
@@ -198,7 +200,8 @@ def _read_state(
         raise files.Damaged(str(error)) from None
     if held.kinds != expected:
         raise RunError(
-            f"{path.parent}: the checkpoint is of another model. Choose another --out, or --again."
+            f"{path.parent}: the checkpoint is of another model. Choose another --out, or "
+            "--overwrite."
         )
     return held.tensors(expected), progress
 
@@ -220,11 +223,12 @@ def _require_ours(path: Path, theirs: Any) -> None:
 def _require_same(path: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> None:
     differences = []
     defaults = TrainSettings().to_dict()  # of what an earlier version did not know
+    was = renamed(theirs["settings"])
     for key, value in mine["settings"].items():
-        held = theirs["settings"].get(key, defaults[key])
+        held = was.get(key, defaults[key])
         if key != "files" and held != value:  # files may be called by another name
-            was = printable(str(held or "not given"))
-            differences.append(f"{key} was {was}, now {value or 'not given'}")
+            before = printable(str(held or "not given"))
+            differences.append(f"{key} was {before}, now {value or 'not given'}")
     if theirs.get("data") != mine["data"]:
         differences.append("the poses are others")
     if theirs.get("processes") != mine["processes"]:
@@ -233,5 +237,5 @@ def _require_same(path: Path, theirs: dict[str, Any], mine: dict[str, Any]) -> N
     if differences:
         raise RunError(
             f"{path} holds another run: {'; '.join(differences)}. Choose another folder with "
-            "--out, or replace it with --again."
+            "--out, or replace it with --overwrite."
         )

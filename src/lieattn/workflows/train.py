@@ -19,16 +19,16 @@ from .._core.random import generator
 from .._core.stopping import held, keep, unwinding
 from ..data.describe import about
 from ..models.infill.model import InfillModel
-from .advice import Choice, choose, model_config
 from .display import Display
 from .evaluation import examine
+from .preprocessing import Preprocessing, choose_preprocessing, model_config
+from .process_group import ProcessGroup
 from .settings import MODELS, TrainSettings
 from .sources import Parts, parts
 from .store import RESULT, TrainFolder, load_trained
 from .tables import print_errors
 from .tensors import examination, stack
 from .trainer import Trainer, make_model
-from .world import World
 
 LOCK = ".lock"
 
@@ -37,9 +37,9 @@ def train(
     settings: TrainSettings,
     out: Path,
     console: Console,
-    world: World,
+    processes: ProcessGroup,
     *,
-    again: bool = False,
+    overwrite: bool = False,
     tensorboard: bool = False,
 ) -> None:
     """Train to the end, from where the folder is; print the table of test errors.
@@ -48,68 +48,73 @@ def train(
         RunError: something that the user can mend. Checkpoints are on disk.
     """
     found = parts(settings)
-    choice = choose(settings, found.train)
+    preprocessing = choose_preprocessing(settings, found.train)
     folder = TrainFolder(out)
-    with _lock(out, world):
-        if world.writes:
-            folder.require_claimable(settings, found.digest, world.size, again)
-        trainer = make_trainer(settings, found, choice, world)
-        board = _board_of(out) if tensorboard and world.writes else nullcontext()
-        if world.writes:  # last: it may empty the folder
-            folder.claim(settings, found.digest, world.size, again)
-            _announce(settings, found, choice, trainer.model, console)
+    with _lock(out, processes):
+        if processes.writes:
+            folder.require_claimable(settings, found.digest, processes.size, overwrite)
+        trainer = make_trainer(settings, found, preprocessing, processes)
+        board = _board_of(out) if tensorboard and processes.writes else nullcontext()
+        if processes.writes:  # last: it may empty the folder
+            folder.claim(settings, found.digest, processes.size, overwrite)
+            _announce(settings, found, preprocessing, trainer.model, console)
         _restore(trainer, folder, console)
-        if world.writes:
+        if processes.writes:
             if trainer.finished:
-                console.print(f"Finished before: {out}. --again trains anew.", soft_wrap=True)
-            _keep(trainer.progress.step, again)
+                console.print(f"Finished before: {out}. --overwrite trains anew.", soft_wrap=True)
+            _keep(trainer.progress.step, overwrite)
         with unwinding(), board as writer:
-            _loop(trainer, folder, choice, found, console, writer, again)
-        if world.writes:
-            result = examine_best(trainer.settings, found, choice, folder)
+            _loop(trainer, folder, preprocessing, found, console, writer, overwrite)
+        if processes.writes:
+            result = examine_best(trainer.settings, found, preprocessing, folder)
             print_errors(result, console)
             _say_next(out, settings, console)
 
 
 def make_trainer(
-    settings: TrainSettings, found: Parts, choice: Choice, world: World | None = None
+    settings: TrainSettings,
+    found: Parts,
+    preprocessing: Preprocessing,
+    processes: ProcessGroup | None = None,
 ) -> Trainer:
     """A trainer at its start; the model is a function of the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator("initialisation", settings.seed).initial_seed())
-        config = model_config(settings, choice)
-        model = make_model(found.group, settings, config, len(choice.kinds))
-    train, valid = (stack(part, choice.scale, choice.kinds) for part in (found.train, found.valid))
-    return Trainer(settings, model, train, valid, world)
+        config = model_config(settings, preprocessing)
+        model = make_model(found.group, settings, config, len(preprocessing.kinds))
+    train, valid = (
+        stack(part, preprocessing.scale, preprocessing.kinds) for part in (found.train, found.valid)
+    )
+    return Trainer(settings, model, train, valid, processes)
 
 
 def examine_best(
-    settings: TrainSettings, found: Parts, choice: Choice, folder: TrainFolder
+    settings: TrainSettings, found: Parts, preprocessing: Preprocessing, folder: TrainFolder
 ) -> dict[str, Any]:
     """Errors of the best model on the test part; kept in the folder."""
     trained = load_trained(folder.path)
-    exam = hidden_of_test(settings, found, choice)
-    result = examine({settings.model: trained.model}, exam, choice.scale)
+    exam = hidden_of_test(settings, found, preprocessing)
+    result = examine({settings.model: trained.model}, exam, preprocessing.scale)
     write_bytes(folder.path / RESULT, json_bytes(result))
     return result
 
 
-def hidden_of_test(settings: TrainSettings, found: Parts, choice: Choice) -> Any:
+def hidden_of_test(settings: TrainSettings, found: Parts, preprocessing: Preprocessing) -> Any:
     """The hidden tokens of the test part: the same for all models of one seed."""
-    windows = stack(found.test, choice.scale, choice.kinds)
+    windows = stack(found.test, preprocessing.scale, preprocessing.kinds)
     return examination(windows, settings.hide, settings.gaps, settings.seed, "test")
 
 
 def _loop(
     trainer: Trainer,
     folder: TrainFolder,
-    choice: Choice,
+    preprocessing: Preprocessing,
     found: Parts,
     console: Console,
     board: Any,
-    again: bool,
+    overwrite: bool,
 ) -> None:
-    settings, writes = trainer.settings, trainer.world.writes
+    settings, writes = trainer.settings, trainer.processes.writes
     started, losses = time.monotonic(), []
     quiet = Console(quiet=True)
     done = trainer.progress.step
@@ -133,17 +138,17 @@ def _loop(
             if writes:
                 with held():
                     folder.append_log(line)
-                    folder.save(trainer, choice, found, best=line["best"])
-                    _keep(step, again)
+                    folder.save(trainer, preprocessing, found, best=line["best"])
+                    _keep(step, overwrite)
                 display.validated(step, line)
                 if board is not None:
                     board.add_scalar("loss/train", line["train_loss"], step)
                     board.add_scalar("loss/valid", line["valid_loss"], step)
 
 
-def _keep(step: int, again: bool) -> None:
+def _keep(step: int, overwrite: bool) -> None:
     """What is left for the same command if it is stopped now."""
-    then = "the same command, without --again," if again else "the same command"
+    then = "the same command, without --overwrite," if overwrite else "the same command"
     if step:
         keep(f"The last checkpoint (step {step}) is kept; {then} goes on from there.")
     else:
@@ -158,7 +163,7 @@ def _diverged(folder: TrainFolder, step: int) -> str:
 
 
 def _restore(trainer: Trainer, folder: TrainFolder, console: Console) -> None:
-    if not trainer.world.writes:
+    if not trainer.processes.writes:
         trainer.restore(None, None)
         return
     warn = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
@@ -170,11 +175,11 @@ def _restore(trainer: Trainer, folder: TrainFolder, console: Console) -> None:
 
 
 @contextmanager
-def _lock(out: Path, world: World) -> Iterator[None]:
-    if world.writes:
+def _lock(out: Path, processes: ProcessGroup) -> Iterator[None]:
+    if processes.writes:
         with writing(out):
             out.mkdir(parents=True, exist_ok=True)
-    with exclusive(out / LOCK, wait_for_it=False) if world.writes else nullcontext():
+    with exclusive(out / LOCK, wait_for_it=False) if processes.writes else nullcontext():
         yield
 
 
@@ -199,7 +204,7 @@ def _board_of(out: Path) -> Any:
 def _announce(
     settings: TrainSettings,
     found: Parts,
-    choice: Choice,
+    preprocessing: Preprocessing,
     model: InfillModel,
     console: Console,
 ) -> None:
@@ -215,13 +220,13 @@ def _announce(
     more = f" and {len(settings.files) - 3} more" if len(settings.files) > 3 else ""
     line("data", f"{names}{more}, windows of {settings.window}: {found.counts}")
     line("split", found.how)
-    for reason in choice.reasons:
+    for reason in preprocessing.reasons:
         line("advice", reason)
     count = sum(p.numel() for p in model.parameters())
     line("model", f"{settings.model} on {found.group}, {MODELS[settings.model]}, {count:,} numbers")
     kinds = [b.kind for b in found.group.blocks]
     if "translation" in kinds:
-        typical = model.unit[kinds.index("translation")].item() * choice.scale
+        typical = model.unit[kinds.index("translation")].item() * preprocessing.scale
         line("start", f"interpolation, whose loss is 1: off by {about(typical)} in position")
 
 

@@ -20,11 +20,14 @@ from ..groups.base import CHARTS
 from ..models.infill.model import InfillModel
 from ..nn.config import LieTransformerConfig
 from ..nn.pretrained import require_finite, require_plausible, skeleton
-from .advice import Choice
+from .preprocessing import Preprocessing
 from .settings import LONGEST_WINDOW, TrainSettings, from_dict
 from .trainer import MOMENTS, Progress, make_model
 
-FORMAT, EARLIER = 4, 3  # of which the earlier has a checksum over the data alone
+FORMAT = 5
+# The format of the file by that of the checkpoint. Format 3 has a checksum over the data alone, and
+# formats before 5 have other names of fields.
+FORMATS = {3: files.EARLIER, 4: files.FORMAT, FORMAT: files.FORMAT}
 KIND = "lieattn infill"
 LAST, PREVIOUS, BEST = "last.safetensors", "last.previous.safetensors", "best.safetensors"
 LARGEST = 1e30  # of a scale, and one over it: what is divided by it is a number still
@@ -36,7 +39,7 @@ class Trained:
 
     model: InfillModel
     settings: TrainSettings
-    choice: Choice
+    preprocessing: Preprocessing
     digest: str  # of the data that it was trained on
     learned: frozenset[str]  # digests of the sets that were trained or validated on
     longest: int  # poses in a row that it learned to find
@@ -93,10 +96,12 @@ def _built(file: Path) -> Trained:
     except RunError as error:
         raise ValueError(str(error).removesuffix(".")) from None
     config = LieTransformerConfig.from_dict(_field(about, "config", dict))
-    choice = _choice(_field(about, "choice", dict))
+    preprocessing = _choice(
+        _field(about, "choice" if about["format"] < 5 else "preprocessing", dict)
+    )
     group = get_group(_field(about, "group", str))
     require_plausible(config, held.kinds)
-    make = partial(make_model, group, settings, config, len(choice.kinds))
+    make = partial(make_model, group, settings, config, len(preprocessing.kinds))
     tensors = held.tensors(_kinds(skeleton(group, make), held.kinds))
     own = {n.removeprefix("model."): x for n, x in tensors.items() if n.startswith("model.")}
     require_finite(own, InfillModel.may_be_infinite)
@@ -106,13 +111,13 @@ def _built(file: Path) -> Trained:
     return Trained(
         model.eval(),
         settings,
-        choice,
+        preprocessing,
         _field(about, "data", str),
         frozenset(_field(about, "learned", list)),
         _field(about, "longest", int, 0, LONGEST_WINDOW),
         progress_of(about.get("progress")).step,
         file,
-        _NOTE.format(file) if about["format"] == EARLIER else "",
+        _NOTE.format(file) if held.format == files.EARLIER else "",
     )
 
 
@@ -125,10 +130,9 @@ _NOTE = (
 def require_kind(held: files.Checked) -> None:
     """It is a checkpoint of this command, in a format that is known and agrees with its file."""
     kind, format = held.about.get("kind"), held.about.get("format")
-    known = {FORMAT: files.FORMAT, EARLIER: files.EARLIER}
-    if kind != KIND or type(format) is not int or known.get(format) != held.format:
+    if kind != KIND or type(format) is not int or FORMATS.get(format) != held.format:
         told = printable(f"kind {kind!r}, format {format!r}")
-        raise files.Damaged(f"{told}; this lieattn, {__version__}, reads formats 3 and 4")
+        raise files.Damaged(f"{told}; this lieattn, {__version__}, reads formats 3 to 5")
 
 
 def _kinds(model: InfillModel, held: Mapping[str, files.Kind]) -> dict[str, files.Kind]:
@@ -148,11 +152,11 @@ def progress_of(held: Any) -> Progress:
     return Progress(step, best, best_step)
 
 
-def _choice(held: dict[str, Any]) -> Choice:
+def _choice(held: dict[str, Any]) -> Preprocessing:
     chart = _field(held, "chart", str)
     if chart not in CHARTS:
         raise ValueError(f"its chart is {chart!r}, expected {' or '.join(CHARTS)}")
-    return Choice(
+    return Preprocessing(
         chart,
         float(_field(held, "scale", float, 1 / LARGEST, LARGEST)),
         _field(held, "normalise", bool),

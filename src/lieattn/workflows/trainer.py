@@ -19,9 +19,9 @@ from ..models.infill.model import InfillModel
 from ..nn.config import LieTransformerConfig
 from .errors import block_errors
 from .hiding import longest_hidden
+from .process_group import ProcessGroup
 from .settings import TrainSettings
 from .tensors import Stack, Stream, examination
-from .world import World
 
 MEASURED = 512  # windows on which the errors of interpolation are measured
 PAIRS = 2**21  # of tokens, at once, in those: long windows are fewer
@@ -42,8 +42,16 @@ def make_model(
     elif settings.model == "A":
         built = VectorInfillModel
     # Vector tokens know where they are in the frame of the poses, that is what they are.
-    framed = settings.framed and settings.model != "A"
-    return built(group, config, settings.bends, kinds, framed, settings.copies, settings.analogies)
+    framed = settings.absolute_frame and settings.model != "A"
+    return built(
+        group,
+        config,
+        settings.second_differences,
+        kinds,
+        framed,
+        settings.copies,
+        settings.analogies,
+    )
 
 
 @dataclass
@@ -68,19 +76,19 @@ class Trainer:
         model: InfillModel,
         train: Stack,
         valid: Stack,
-        world: World | None = None,
+        processes: ProcessGroup | None = None,
     ) -> None:
-        self.settings, self.world = settings, world or World()
+        self.settings, self.processes = settings, processes or ProcessGroup()
         self.model = model
         model.transformer.check_inputs = False  # poses were checked when they were read
-        batch = settings.batch * self.world.size
+        batch = settings.batch * self.processes.size
         self.stream = Stream(train, batch, settings.hide, settings.gaps, settings.seed)
         self.checks = examination(valid, settings.hide, settings.gaps, settings.seed, "valid")
         self.progress = Progress()
         # Losses of interpolation; on data that it has right, any.
         self.train_baseline = self._measure(train) or 1.0
         self.baseline = self._interpolated(self.checks) or 1.0
-        self.network: nn.Module = self.world.wrap(model)
+        self.network: nn.Module = self.processes.wrap(model)
         self.optimiser = torch.optim.Adam(model.parameters(), lr=settings.rate, fused=True)
         for p in model.parameters():  # there from the start, to be saved and restored
             self.optimiser.state[p] = {
@@ -138,9 +146,9 @@ class Trainer:
         step = self.progress.step
         rows, hidden = self.stream.batch(step)
         count = hidden.sum().clamp(min=1)
-        mine = self.world.share(len(hidden))
+        mine = self.processes.share(len(hidden))
         own, hidden = rows.rows(torch.arange(len(hidden))[mine]).trimmed(hidden[mine])
-        dropout = generator(f"dropout {self.world.rank}", self.settings.seed, step)
+        dropout = generator(f"dropout {self.processes.rank}", self.settings.seed, step)
         torch.manual_seed(dropout.initial_seed())
         self.network.train()
         out = self.network(own.poses, hidden, own.mask, own.features)
@@ -148,12 +156,12 @@ class Trainer:
         part = (losses.risk + DOUBTS * losses.misfit).sum() / count
         self.optimiser.zero_grad()
         # Gradients are averaged over processes, the loss is a sum over them.
-        (part * self.world.size).backward()
+        (part * self.processes.size).backward()
         nn.utils.clip_grad_norm_(self.model.parameters(), self.settings.clip)
         self.optimiser.param_groups[0]["lr"] = self.rate(step)
         self.optimiser.step()
         self.progress.step = step + 1
-        total = self.world.total(losses.error.detach().sum() / count).item()
+        total = self.processes.total(losses.error.detach().sum() / count).item()
         return total / self.train_baseline
 
     @property
@@ -213,5 +221,5 @@ class Trainer:
             [self.progress.step, self.progress.best_loss, self.progress.best_step],
             dtype=torch.float64,
         )
-        self.world.send([numbers, *mine.values()])
+        self.processes.send([numbers, *mine.values()])
         self.progress = Progress(int(numbers[0]), numbers[1].item(), int(numbers[2]))

@@ -131,7 +131,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def run(asked: Request, out: Path, console: Console, *, jobs: int, again: bool) -> None:
+def run(asked: Request, out: Path, console: Console, *, jobs: int, overwrite: bool) -> None:
     """Do what is not yet done, then write results and report, and print the tables.
 
     Raises:
@@ -145,8 +145,8 @@ def run(asked: Request, out: Path, console: Console, *, jobs: int, again: bool) 
         out.mkdir(parents=True, exist_ok=True)
     with exclusive(out / LOCK, wait_for_it=False):
         with held():
-            claim(out, plan, results.made_with(), again)
-        keep(kept(again))
+            claim(out, plan, results.made_with(), overwrite)
+        keep(kept(overwrite))
         missing = [settings for settings in plan if not RunFolder(out, settings).finished]
         settle(asked, missing, out, jobs)
         if missing:
@@ -158,15 +158,15 @@ def run(asked: Request, out: Path, console: Console, *, jobs: int, again: bool) 
         paths = write_report(found, sessions(out), out)
     print_tables(found, console)
     if not missing:
-        console.print("All of it was there already; --again computes it anew.")
+        console.print("All of it was there already; --overwrite computes it anew.")
     for name, path in paths.items():
         line = f"{name + ':':<10} {path}"
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
-def kept(again: bool) -> str:
+def kept(overwrite: bool) -> str:
     """What is left of a command that is stopped, and how to go on."""
-    then = "the same command, without --again," if again else "the same command"
+    then = "the same command, without --overwrite," if overwrite else "the same command"
     return f"What was computed is kept; {then} goes on from there."
 
 
@@ -191,7 +191,7 @@ def collect(out: Path) -> dict[str, Any]:
             if not isinstance(result, dict) or not result.keys() >= NEEDED:
                 raise RunError(
                     f"{path} is not a result of lieattn reproduce. Run that configuration anew "
-                    "with --again."
+                    "with --overwrite."
                 )
             found[f"{protocol}/{path.parent.parent.name}/{path.parent.name}"] = result
     return results.gather(found)

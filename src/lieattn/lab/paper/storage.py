@@ -38,28 +38,28 @@ def signature(settings: Settings, made_with: dict[str, str]) -> dict[str, Any]:
     return {"format": FORMAT, **common, "protocol": protocol, **made_with}
 
 
-def claim(out: Path, plan: list[Settings], made_with: dict[str, str], again: bool) -> None:
+def claim(out: Path, plan: list[Settings], made_with: dict[str, str], overwrite: bool) -> None:
     """Make sure that a folder holds nothing but what was run with the same settings.
 
     All of it is checked before anything is written. Runs of one protocol are compared with each
     other in one table, so they agree in everything but group and model.
 
     Args:
-        again: throw away what is planned and there already.
+        overwrite: throw away what is planned and there already.
     """
     folders = [RunFolder(out, settings) for settings in plan]
-    replaced = {folder.path for folder in folders} if again else set()
+    replaced = {folder.path for folder in folders} if overwrite else set()
     claims: dict[Path, dict[str, Any]] = {}
     for protocol in dict.fromkeys(settings.protocol for settings in plan):
         own = [folder for folder in folders if folder.settings.protocol == protocol]
         path, mine = out / protocol / SETTINGS, signature(own[0].settings, made_with)
-        computing = again or any(not folder.finished for folder in own)
+        computing = overwrite or any(not folder.finished for folder in own)
         if any(held not in replaced for held in _held(out / protocol)):
             _require_same(path, mine, ignored=() if computing else LAST_BITS)
         if computing:
             claims[path] = mine
     for folder in folders:
-        folder.make(empty=again)
+        folder.make(empty=overwrite)
     for path, mine in claims.items():
         write_json(path, mine)
 
@@ -81,7 +81,7 @@ def _require_same(path: Path, mine: dict[str, Any], ignored: tuple[str, ...]) ->
     if differences:
         raise RunError(
             f"{path.parent} holds runs with other settings: {'; '.join(differences)}. Choose "
-            "another folder with --out, or replace all of them with --again."
+            "another folder with --out, or replace all of them with --overwrite."
         )
 
 

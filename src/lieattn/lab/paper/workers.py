@@ -150,8 +150,8 @@ def _ended(process: Any) -> RunError:
     why = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
     memory = " (often for want of memory: try --jobs 1)" if code == -9 else ""
     return RunError(
-        f"a worker {why}{memory}. Run the command again, without --again, to go on from where it "
-        "was."
+        f"a worker {why}{memory}. Run the command again, without --overwrite, to go on from where "
+        "it was."
     )
 
 

@@ -6,7 +6,7 @@ import torch
 
 from ...geometry.interpolation import interpolate
 from ...geometry.pairs import relate
-from ...workflows.advice import choose
+from ...workflows.preprocessing import choose_preprocessing
 from ...workflows.settings import TrainSettings
 from ...workflows.sources import parts
 from ...workflows.train import hidden_of_test
@@ -23,7 +23,9 @@ def pairs_used(settings: TrainSettings) -> dict[str, float]:
     group = found.group
     used = dict.fromkeys(group.charts, 0)
     total = 0
-    for windows, hidden in hidden_of_test(settings, found, choose(settings, found.train)):
+    for windows, hidden in hidden_of_test(
+        settings, found, choose_preprocessing(settings, found.train)
+    ):
         guess = interpolate(group, windows.poses, windows.mask & ~hidden)
         both = windows.mask[:, :, None] & windows.mask[:, None, :]
         both = both & ~torch.eye(both.shape[-1], dtype=torch.bool)

@@ -25,10 +25,10 @@ MODELS = {
 }
 # Drawings and parts: layers that are something, and repeat; drawings stand on a page.
 PARTS = {"kinds": 64, "copies": True}
-LAYERS = {**PARTS, "framed": True}
+LAYERS = {**PARTS, "absolute_frame": True}
 # Invariants that all models have but A, the paper's. What is next in a drawing or a part tells
 # little, steps that repeat tell much.
-AROUND, ANALOGIES = {"bends": 2}, {"analogies": True}
+AROUND, ANALOGIES = {"second_differences": 2}, {"analogies": True}
 IPA_DIM = 56  # with 64 it would have a quarter more parameters than the others
 
 

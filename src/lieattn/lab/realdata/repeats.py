@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from ...models.infill.analogies import same, steps_to
-from ...workflows.advice import choose
+from ...workflows.preprocessing import choose_preprocessing
 from ...workflows.settings import TrainSettings
 from ...workflows.sources import parts
 from ...workflows.train import hidden_of_test
@@ -23,7 +23,9 @@ def repeats(settings: TrainSettings) -> dict[str, float]:
     group, n = found.group, found.group.n
     counts = dict.fromkeys(("linear", "position", "step"), 0)
     total = 0
-    for windows, hidden in hidden_of_test(settings, found, choose(settings, found.train)):
+    for windows, hidden in hidden_of_test(
+        settings, found, choose_preprocessing(settings, found.train)
+    ):
         rows = hidden.nonzero(as_tuple=True)
         poses = windows.poses[rows[0]].double()
         seen = (windows.mask & ~hidden)[rows[0]]

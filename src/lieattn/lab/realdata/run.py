@@ -23,10 +23,10 @@ from ..._core.files import json_bytes
 from ..._core.folders import exclusive, read_json, read_note, write_bytes, writing
 from ..._core.stopping import keep, unwinding
 from ...workflows.display import clock
+from ...workflows.process_group import ProcessGroup
 from ...workflows.sources import parts
 from ...workflows.store import RESULT, TrainFolder, load_trained
 from ...workflows.train import train
-from ...workflows.world import World
 from ..paper.reproduce import kept
 from ..paper.storage import TIMING
 from ..paper.workers import die_with_parent, signals_held_back
@@ -43,11 +43,11 @@ LINES = 20  # of news, where there is no terminal
 def run_one(run: Run) -> None:
     """Train and test one model, in a process of its own."""
     torch.set_num_threads(1)
-    train(run.settings, run.folder, Console(quiet=True), World())
+    train(run.settings, run.folder, Console(quiet=True), ProcessGroup())
 
 
 def realdata(
-    runs: list[Run], out: Path, console: Console, *, jobs: int, again: bool, command: str
+    runs: list[Run], out: Path, console: Console, *, jobs: int, overwrite: bool, command: str
 ) -> None:
     """Do what is not yet done, write results and report, print the table.
 
@@ -57,9 +57,9 @@ def realdata(
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     with exclusive(out / LOCK, wait_for_it=False):
-        keep(kept(again))
-        _claim(runs, again)
-        if again:
+        keep(kept(overwrite))
+        _claim(runs, overwrite)
+        if overwrite:
             (out / TIMING).unlink(missing_ok=True)
         missing = [run for run in runs if not (run.folder / RESULT).exists()]
         console.print(f"{len(missing)} of {len(runs)} runs to do.", highlight=False)
@@ -74,7 +74,7 @@ def realdata(
         console.print(line, soft_wrap=True, highlight=False, markup=False)
 
 
-def _claim(runs: list[Run], again: bool) -> None:
+def _claim(runs: list[Run], overwrite: bool) -> None:
     """Make sure that folders hold these runs or none: finished ones are not looked at again."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as runs have
@@ -83,7 +83,7 @@ def _claim(runs: list[Run], again: bool) -> None:
         for run in runs:
             files = run.settings.files
             digests[files] = digests[files] or parts(run.settings).digest
-            TrainFolder(run.folder).claim(run.settings, digests[files], 1, again)
+            TrainFolder(run.folder).claim(run.settings, digests[files], 1, overwrite)
     finally:
         torch.set_num_threads(threads)
 
@@ -154,7 +154,7 @@ def _run_all(runs: list[Run], console: Console, jobs: int) -> None:
         except BrokenProcessPool:
             raise RunError(
                 "a worker was killed, often for want of memory: try --jobs 1. Run the command "
-                "again, without --again, to go on from where it was."
+                "again, without --overwrite, to go on from where it was."
             ) from None
         finally:
             for process in list((pool._processes or {}).values()):

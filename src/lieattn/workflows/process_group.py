@@ -24,7 +24,7 @@ THREADS_A_CORE = 4  # that may be asked for: OpenMP has no room for any number
 
 
 @dataclass(frozen=True)
-class World:
+class ProcessGroup:
     """Which process this is, of how many."""
 
     rank: int = 0
@@ -68,8 +68,8 @@ class RollCall:
     Each notes in a store that it ends in order. One of them prints the line: the first that did.
     """
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, processes: ProcessGroup) -> None:
+        self.processes = processes
         self.store: Any = None
 
     def connect(self) -> None:
@@ -81,7 +81,7 @@ class RollCall:
         """Note that this process ends in order."""
         with contextlib.suppress(RuntimeError):  # the store is gone
             if self.store is not None:
-                self.store.set(_key(self.world.rank), "")
+                self.store.set(_key(self.processes.rank), "")
 
     def end(self, number: int = 0) -> None:
         """End this process, with a line if it is the one to speak.
@@ -91,18 +91,18 @@ class RollCall:
         """
         self.answer()
         gone = self._gone()
-        speaker = min(set(range(self.world.size)) - set(gone))
+        speaker = min(set(range(self.processes.size)) - set(gone))
         if gone:
             ranks = f"rank{'s' * (len(gone) > 1)} {', '.join(map(str, gone))}"
-            what = f"{ranks} of {self.world.size} ended"
+            what = f"{ranks} of {self.processes.size} ended"
         else:
             what = f"stopped by {stopping.SIGNALS.get(number, 'the loss of another rank')}"
         code = 128 + number if number else 1
-        stopping.say_and_exit(what, code, silent=self.world.rank != speaker)
+        stopping.say_and_exit(what, code, silent=self.processes.rank != speaker)
 
     def _gone(self) -> list[int]:
         """Those that have not answered after `ROLL_CALL` seconds."""
-        others = [rank for rank in range(self.world.size) if rank != self.world.rank]
+        others = [rank for rank in range(self.processes.size) if rank != self.processes.rank]
         until = time.monotonic() + ROLL_CALL
         try:
             while self.store is not None:
@@ -111,7 +111,7 @@ class RollCall:
                     return gone
                 time.sleep(0.02)
         except RuntimeError:  # without torchrun, the first process keeps the store
-            return [0] if self.world.rank else []
+            return [0] if self.processes.rank else []
         return []
 
 
@@ -120,13 +120,13 @@ def _key(rank: int) -> str:
 
 
 @contextlib.contextmanager
-def world() -> Iterator[World]:
+def process_group() -> Iterator[ProcessGroup]:
     """The processes that torchrun tells of in the environment; one without it."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        yield World()
+        yield ProcessGroup()
         return
-    here = World(int(os.environ["RANK"]), size)
+    here = ProcessGroup(int(os.environ["RANK"]), size)
     calls = RollCall(here)
     with stopping.heard_by_thread(calls.end):
         try:
@@ -150,7 +150,7 @@ def world() -> Iterator[World]:
                 leave()
 
 
-def set_threads(asked: int | None, world: World) -> None:
+def set_threads(asked: int | None, processes: ProcessGroup) -> None:
     """Threads of this process: as asked, or its share of the cores, up to `MOST_THREADS`."""
     cores = os.cpu_count() or 1
     if asked is not None and asked > THREADS_A_CORE * cores:
@@ -160,6 +160,6 @@ def set_threads(asked: int | None, world: World) -> None:
             "last digits may differ."
         )
     here = torch.get_num_threads()
-    if world.size > 1:  # torchrun leaves one to each, however many cores there are
-        here = cores // int(os.environ.get("LOCAL_WORLD_SIZE", world.size))
+    if processes.size > 1:  # torchrun leaves one to each, however many cores there are
+        here = cores // int(os.environ.get("LOCAL_WORLD_SIZE", processes.size))
     torch.set_num_threads(asked or max(1, min(here, MOST_THREADS)))

@@ -14,7 +14,7 @@ SAMPLE = 128  # windows that are looked at: logarithms of Aff(3) take their time
 
 
 @dataclass(frozen=True)
-class Choice:
+class Preprocessing:
     """How poses are seen by a model, and why; `kinds` are those that tokens are told."""
 
     chart: str
@@ -24,7 +24,7 @@ class Choice:
     reasons: tuple[str, ...]
 
 
-def choose(settings: TrainSettings, windows: list[data.PoseSet]) -> Choice:
+def choose_preprocessing(settings: TrainSettings, windows: list[data.PoseSet]) -> Preprocessing:
     """Chart, scale and normalisation for the training windows, as a sample of them has it."""
     summary = data.describe(windows[:: -(-len(windows) // SAMPLE)])
     chart, why_chart = _chart(settings, summary)
@@ -32,7 +32,7 @@ def choose(settings: TrainSettings, windows: list[data.PoseSet]) -> Choice:
     scale, why_scale = _scale(settings, summary, normalise)
     kinds, why_kinds = _kinds(settings, windows)
     reasons = tuple(x for x in (why_chart, why_normalise, why_scale, why_kinds) if x)
-    return Choice(chart, scale, normalise, kinds, reasons)
+    return Preprocessing(chart, scale, normalise, kinds, reasons)
 
 
 def _chart(settings: TrainSettings, x: data.Summary) -> tuple[str, str]:
@@ -74,7 +74,7 @@ def _kinds(settings: TrainSettings, windows: list[data.PoseSet]) -> tuple[tuple[
     return found, f"{len(found)} kinds of tokens by their names: {shown}"
 
 
-def model_config(settings: TrainSettings, choice: Choice) -> LieTransformerConfig:
+def model_config(settings: TrainSettings, preprocessing: Preprocessing) -> LieTransformerConfig:
     """What the transformer is built from."""
     lie = settings.model in ("G", "C")
     return LieTransformerConfig(
@@ -84,8 +84,8 @@ def model_config(settings: TrainSettings, choice: Choice) -> LieTransformerConfi
         score="mlp" if settings.model == "C" else "norm",
         # Tokens know their places; without content a score would not.
         content=lie,
-        chart=choice.chart,
-        normalise=choice.normalise and lie,
+        chart=preprocessing.chart,
+        normalise=preprocessing.normalise and lie,
         pose_updates=settings.pose_updates and lie,
         dropout=settings.dropout,
     )
