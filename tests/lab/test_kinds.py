@@ -11,8 +11,8 @@ from walks import command, write_tum
 
 import lieattn as la
 from lieattn import data
-from lieattn.workflows.evaluation import errors_of, rivals
 from lieattn.workflows.kinds import kind_features, kind_of, vocabulary
+from lieattn.workflows.metrics import errors_of, rivals
 from lieattn.workflows.store import load_trained
 from lieattn.workflows.tensors import Stack, stack
 

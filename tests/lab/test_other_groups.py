@@ -17,7 +17,7 @@ from lieattn.groups import Block
 from lieattn.groups.base import _REGISTRY, register
 from lieattn.lab.paper.sequences import make_sequences
 from lieattn.workflows.errors import block_errors, heading, in_units, unit_of
-from lieattn.workflows.evaluation import summary
+from lieattn.workflows.metrics import summary
 from unrotated import Dilations
 
 SHORT = ["--steps", "3", "--every", "3", "--batch", "2"]

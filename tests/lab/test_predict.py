@@ -489,7 +489,7 @@ def test_models_of_one_folder_are_told_apart_and_none_is_taken_twice(run: Path) 
 
 def test_rivals_are_what_they_say(run: Path) -> None:
     """The error of a copy, by hand: hidden poses against the nearest visible ones."""
-    from lieattn.workflows.evaluation import errors_of, rivals
+    from lieattn.workflows.metrics import errors_of, rivals
 
     poses = curve(9)[None].float()
     hidden = (torch.arange(9) == 4)[None]

@@ -42,7 +42,7 @@ def test_the_plan_holds_all_groups_models_and_seeds(tmp_path: Path) -> None:
     polar = [run for run in runs if run.model == "G polar"]
     assert {run.group for run in polar} == {"Aff2", "Aff3"}
     assert {run.settings.chart for run in polar} == {"polar"}
-    assert models_of("SO2") == ["G", "C", "A", "A told"]
+    assert models_of("SO2") == ["G", "C", "A", "A with invariants"]
     assert chosen(["se(3)", "Aff2", "SE3"]) == ["SE3", "Aff2"]
     with pytest.raises(RunError, match="unknown group 'SE9'; known are SO2"):
         chosen(["SE9"])
@@ -117,9 +117,9 @@ def test_a_small_run_writes_its_report(small: Path) -> None:
     for name in ("results.json", "report.md", "report.html", "figures/realdata.svg"):
         assert (small / name).exists()
     found = json.loads((small / "results.json").read_text())
-    assert [run["model"] for run in found["runs"]] == ["A told"] * 2 + ["A"] * 2 + ["C"] * 2 + [
-        "G"
-    ] * 2
+    assert [run["model"] for run in found["runs"]] == ["A with invariants"] * 2 + ["A"] * 2 + [
+        "C"
+    ] * 2 + ["G"] * 2
     assert found["command"] == "lieattn realdata --group SO2 --seeds 2 --steps 10"
     assert found["seconds"] > 0
     errors = {r["result"]["rows"]["geodesic"]["blocks"]["rotation"]["mean"] for r in found["runs"]}

@@ -80,7 +80,7 @@ def test_the_report_has_every_method_and_its_spread() -> None:
     assert "| G | **0.6 ± 0.1** | 0.4 ± 0 |" in text
     assert "| G polar | = G | **0.3 ± 0** |" in text
     assert "| Aff(3) | 50% | 100% | 0.4 ± 0 | 0.3 ± 0 | 25 ± 0% |" in text
-    assert "- **Aff(3)**: G polar 0.3, A 0.9: ahead of A and of all simple rivals" in text
+    assert "- **Aff(3)**: G polar 0.3, A 0.9: ahead of nearest, geodesic and A" in text
     assert "| Aff(3) | 25% | 12% | 50% | 1,000 |" in text
     assert "IPA is left out" not in text
 
@@ -116,10 +116,10 @@ def test_the_verdict_is_by_seeds_too(a: float, ahead: bool, seeds: int) -> None:
 
 def test_the_chart_is_chosen_by_validation_and_who_else_is_ahead_is_said() -> None:
     runs = [fake("Aff2", "G", 0, 0.5, valid=0.9), fake("Aff2", "G polar", 0, 0.6, valid=0.8)]
-    runs += [fake("Aff2", "A", 0, 0.7), fake("Aff2", "A told", 0, 0.55)]
+    runs += [fake("Aff2", "A", 0, 0.7), fake("Aff2", "A with invariants", 0, 0.55)]
     found = results(runs)
     assert verdict(found, "Aff2").ours == "G polar"
-    assert "A told is ahead of it on Aff(2)." in front_note(found)
+    assert "A with invariants is ahead of it on Aff(2)." in front_note(found)
     assert "C is ahead" not in front_note(found)
 
 

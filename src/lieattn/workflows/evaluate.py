@@ -15,7 +15,7 @@ from .._core.files import json_bytes
 from .._core.folders import require_folder, write_bytes
 from .._core.stopping import written
 from .._core.text import printable
-from .evaluation import examine
+from .metrics import examine
 from .sources import Parts, digest, parts, read_sets, windows
 from .store import Trained, load_trained
 from .tables import print_errors

@@ -16,14 +16,10 @@ from .._core.text import printable, quoted
 from ..data import DATASETS, formats
 from ..groups import get_group
 from ..groups.base import CHARTS
+from ..models.baselines import BASELINES
 from ..nn.pretrained import DEEPEST
 
-MODELS = {
-    "G": "algebra-norm score",
-    "C": "learned kernel on the same invariant",
-    "A": "vector tokens",
-    "IPA": "invariant point attention",
-}
+OWN = {"G": "algebra-norm score", "C": "learned kernel on the same invariant"}
 AUTO = "auto"
 ENOUGH = 5000  # training windows
 LONGEST_TOML = 1_000_000  # letters
@@ -35,6 +31,11 @@ PRACTICE: dict[str, Any] = {"stride": -1, "gaps": "any", "second_differences": 2
 GAPS = ("tokens", "runs", "mixed", "any")
 
 
+def models() -> dict[str, str]:
+    """What `--model` can be, with a phrase each: our own models and the registered baselines."""
+    return {**OWN, **{name: baseline.title for name, baseline in BASELINES.items()}}
+
+
 @dataclass(frozen=True)
 class TrainSettings:
     """Everything that a trained model depends on, beside the data themselves.
@@ -42,7 +43,7 @@ class TrainSettings:
     Attributes:
         files: files of poses, or the name of a data set that comes with the library.
         format, group, bad: as of `data.read`.
-        model: "G", "C", "A", or on SE(3) "IPA", for which a library must be installed.
+        model: "G", "C", or a baseline: "A", or on SE(3) "IPA", which needs a library.
         chart: "principal", "polar", or "auto": what `data.describe` advises.
         scale: translations are divided by it; "auto" for the advised number.
         normalise: whether w is divided by its size in each set; "auto" as advised.
@@ -94,7 +95,7 @@ class TrainSettings:
 
     def __post_init__(self) -> None:
         known = {
-            "model": tuple(MODELS),
+            "model": tuple(models()),
             "chart": (AUTO, *CHARTS),
             "gaps": GAPS,
             "bad": ("error", "gaps", "mask"),

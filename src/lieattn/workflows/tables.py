@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..geometry.predictors import PREDICTORS
 from ..groups import get_group
 from .errors import heading
-from .evaluation import RIVALS
-from .settings import MODELS
+from .settings import models
 
 
 def print_errors(result: dict[str, Any], console: Console) -> None:
@@ -47,8 +47,8 @@ def _cell(rows: dict[str, Any], row: dict[str, Any], block: str) -> Text:
 
 
 def _legend(result: dict[str, Any]) -> str:
-    methods = [f"{name}: {text}" for name, text in RIVALS.items() if name in result["rows"]]
-    methods += [f"{name}: {MODELS[name.split()[0]]}" for name in result["coverage"]]
+    methods = [f"{name}: {x.title}" for name, x in PREDICTORS.items() if name in result["rows"]]
+    methods += [f"{name}: {models()[name.split()[0]]}" for name in result["coverage"]]
     lines = ["Mean error, and median. " + "; ".join(methods) + "."]
     lines += [_verdict(result["rows"], name) for name in result["coverage"]]
     for name, levels in result["coverage"].items():

@@ -20,10 +20,10 @@ from .._core.stopping import held, keep, unwinding
 from ..data.describe import about
 from ..models.infill.model import InfillModel
 from .display import Display
-from .evaluation import examine
+from .metrics import examine
 from .preprocessing import Preprocessing, choose_preprocessing, model_config
 from .process_group import ProcessGroup
-from .settings import MODELS, TrainSettings
+from .settings import TrainSettings, models
 from .sources import Parts, parts
 from .store import RESULT, TrainFolder, load_trained
 from .tables import print_errors
@@ -223,7 +223,8 @@ def _announce(
     for reason in preprocessing.reasons:
         line("advice", reason)
     count = sum(p.numel() for p in model.parameters())
-    line("model", f"{settings.model} on {found.group}, {MODELS[settings.model]}, {count:,} numbers")
+    title = models()[settings.model]
+    line("model", f"{settings.model} on {found.group}, {title}, {count:,} numbers")
     kinds = [b.kind for b in found.group.blocks]
     if "translation" in kinds:
         typical = model.unit[kinds.index("translation")].item() * preprocessing.scale

@@ -13,7 +13,7 @@ from .._core.random import generator
 from ..geometry.errors import relative_errors, softened
 from ..geometry.interpolation import interpolate
 from ..groups import Group
-from ..models.baselines.vector import VectorInfillModel
+from ..models.baselines import BASELINES
 from ..models.infill.loss import DOUBTS, infill_losses
 from ..models.infill.model import InfillModel
 from ..nn.config import LieTransformerConfig
@@ -34,15 +34,9 @@ def make_model(
     group: Group, settings: TrainSettings, config: LieTransformerConfig, kinds: int
 ) -> InfillModel:
     """The model that was asked for."""
-    built = InfillModel
-    if settings.model == "IPA":
-        from ..models.baselines.ipa import PointInfillModel
-
-        built = PointInfillModel
-    elif settings.model == "A":
-        built = VectorInfillModel
-    # Vector tokens know where they are in the frame of the poses, that is what they are.
-    framed = settings.absolute_frame and settings.model != "A"
+    baseline = BASELINES.get(settings.model)
+    built = baseline.model if baseline else InfillModel
+    framed = settings.absolute_frame and not (baseline and baseline.absolute)
     return built(
         group,
         config,

@@ -1,4 +1,4 @@
-"""What is shown of Aff(n) alone: what the polar chart gains, and how much of a set repeats."""
+"""Sections on Aff(n) only: the gain of the polar chart, and repeated poses."""
 
 from __future__ import annotations
 
@@ -12,29 +12,27 @@ from .results import groups_of, means_of, rows_of
 from .text import STUDY, shares_of
 
 CHARTS = (
-    "**Pairs used** is the share of the pairs of test windows that attention sees: the principal "
-    "chart masks pairs without a logarithm, or too close to its cut. **Gain** is how much smaller "
-    "the error of the polar chart is, over that of geodesic interpolation, on the same hidden "
-    "poses; negative where it is larger. On SO(n) and SE(n) both charts are one, so there is no G "
-    "polar to train: it is G."
+    "**Pairs used** is the share of pairs of test windows that attention uses: the principal "
+    "chart masks pairs without a logarithm, or too close to its cut. **Gain** is by how much the "
+    "polar chart reduces the error over that of geodesic interpolation, on the same hidden poses. "
+    "It is negative where the error is larger. On SO(n) and SE(n) the two charts are the same, so "
+    "G polar is G."
 )
-
-
 REPEATS = (
-    "Shares of the hidden poses of the test windows, with seed 0: whose linear part, or position, "
-    "is that of a visible pose of the window; which are a step `g_j g_k^-1 g_l` that is seen "
-    "elsewhere, over as many places. Up to 0.001, in the frame of the hidden pose. **Learned "
-    "from**: training windows, which overlap."
+    "Shares of the hidden poses of the test windows, with seed 0: those with the linear part, or "
+    "the position, of a visible pose of the window; and those a step `g_j g_k^-1 g_l` away that "
+    "also occurs elsewhere, over as many places. The tolerance is 0.001, in the frame of the "
+    "hidden pose. **Learned from**: training windows, which overlap."
 )
 
 
 def affine_sections(found: dict[str, Any]) -> list[Section]:
-    """Sections of the report, if affine frames were run."""
+    """Sections of the report, if affine groups were run."""
     if not _affine(found):
         return []
     return [
-        Section("What the polar chart gains", [charts_table(found), CHARTS, _gained(found), STUDY]),
-        Section("What repeats", [repeats_table(found), REPEATS]),
+        Section("Gain of the polar chart", [charts_table(found), CHARTS, _gained(found), STUDY]),
+        Section("Repeated poses", [repeats_table(found), REPEATS]),
     ]
 
 
@@ -43,29 +41,29 @@ def _affine(found: dict[str, Any]) -> list[str]:
 
 
 def gains(found: dict[str, Any], group: str) -> list[float]:
-    """How much smaller errors are in the polar chart than in the principal one, %, by seed."""
+    """Reduction of the error by the polar chart, in %, by seed."""
     own = rows_of(found, group)
     pairs = zip(own["G"], own["G polar"], strict=True)
     return [100 * (1 - polar.over / principal.over) for principal, polar in pairs]
 
 
 def _gained(found: dict[str, Any]) -> str:
-    """A line a group: what came of the charts, beside attention that sees no relations."""
+    """A line for each group: polar against principal chart, and attention without pairs."""
     lines = []
     for group in _affine(found):
         x, means = gains(found, group), means_of(found, group)
         ahead = f"polar is ahead with {sum(gain > 0 for gain in x)} of {len(x)} seeds"
         clear = len(x) > 1 and abs(mean(x)) > stdev(x)
-        told = f"{number(abs(mean(x)))}% {'less' if mean(x) > 0 else 'more'} error; {ahead}"
-        line = f"- **{get_group(group)}**: " + (told if clear else f"no clear difference; {ahead}")
-        if "A told" in means:
-            line += f". A told, whose attention sees no relations: {number(means['A told'])}"
+        change = f"{number(abs(mean(x)))}% {'less' if mean(x) > 0 else 'more'} error"
+        line = f"- **{get_group(group)}**: {change if clear else 'no clear difference'}; {ahead}"
+        if (other := "A with invariants") in means:
+            line += f". {other}, whose attention sees no pairs: {number(means[other])}"
         lines.append(f"{line}.")
     return "\n".join(lines)
 
 
 def charts_table(found: dict[str, Any]) -> Table:
-    """Principal against polar, where they differ."""
+    """Principal against polar chart, where they differ."""
     rows = []
     for group in _affine(found):
         own, used = rows_of(found, group), found["pairs"][group]
@@ -83,6 +81,6 @@ def charts_table(found: dict[str, Any]) -> Table:
 
 
 def repeats_table(found: dict[str, Any]) -> Table:
-    """How much of what is hidden can be had without a correction."""
+    """Shares of hidden poses that need no correction."""
     rows = [[str(get_group(g)), *shares_of(found, g).values()] for g in _affine(found)]
     return Table(["", "linear part", "position", "step", "learned from"], rows)

@@ -11,12 +11,12 @@ import numpy as np
 from ...groups import get_group
 from ...workflows.style import COLOURS, INK, canvas, style, to_svg
 from ..report.document import Figure
-from .results import METHODS, Row, groups_of, rows_of
+from .results import Row, groups_of, in_order, rows_of
 
 _COLOURS = {
     **COLOURS,
     "G polar": "#56B4E9",
-    "A told": "#F5B87A",
+    "A with invariants": "#F5B87A",
     "IPA": "#CC79A7",
     "alike": "#7d8794",
     "nearest": "#a9b1bd",
@@ -77,7 +77,7 @@ def _draw_blocks(found: dict[str, Any]) -> bytes:
             axis.set_xlim(-0.6, len(blocks) - 0.4)
             _ratios(axis)
         _label(axes)
-        names = [name for name in METHODS if any(name in _shown(found, g) for g in groups)]
+        names = in_order(name for g in groups for name in _shown(found, g))
         handles = [
             axes[0].plot([], [], "o", color=_COLOURS[name], ms=9, label=name)[0] for name in names
         ]

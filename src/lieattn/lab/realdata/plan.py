@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ..._core.errors import RunError
 from ..._core.text import unknown
 from ...data import DATASETS
+from ...groups import get_group
+from ...models.baselines import BASELINES
 from ...workflows.settings import TrainSettings
 
 # Data sets in the order of the paper's groups. On SO(n) and SE(n) both charts are one.
 GROUPS = {DATASETS[name].group.name: name for name in DATASETS}
 MODELS = {
     "A": "vector tokens",
-    "A told": "vector tokens with the invariants that G has",
+    "A with invariants": "vector tokens with the invariant features that G has",
     "IPA": "invariant point attention",
     "C": "learned kernel, in the chart that `lieattn data` advises",
     "G": "algebra-norm score, principal chart",
     "G polar": "algebra-norm score, polar chart",
 }
-# Drawings and parts: layers that are something, and repeat; drawings stand on a page.
+# Tokens of drawings and parts have kinds, and poses repeat. Drawings have an absolute frame.
 PARTS = {"kinds": 64, "copies": True}
 LAYERS = {**PARTS, "absolute_frame": True}
-# Invariants that all models have but A, the paper's. What is next in a drawing or a part tells
-# little, steps that repeat tell much.
+# Invariant features of all models but A, the paper's. In drawings and parts neighbours in the order
+# are uninformative, and repeated steps are informative.
 AROUND, ANALOGIES = {"second_differences": 2}, {"analogies": True}
 IPA_DIM = 56  # with 64 it would have a quarter more parameters than the others
 
@@ -52,15 +53,23 @@ class Recipe:
 
 
 RECIPES = {
-    "SO2": Recipe(32, 600, {"G": 42, "C": 142, "A": 30, "A told": 34}),
-    "SE2": Recipe(32, 600, {"G": 54, "C": 179, "A": 28, "A told": 31}),
-    "SO3": Recipe(32, 600, {"G": 74, "C": 205, "A": 33, "A told": 36}),
-    "SE3": Recipe(32, 600, {"G": 84, "C": 203, "A": 36, "A told": 39, "IPA": 90}),
+    "SO2": Recipe(32, 600, {"G": 42, "C": 142, "A": 30, "A with invariants": 34}),
+    "SE2": Recipe(32, 600, {"G": 54, "C": 179, "A": 28, "A with invariants": 31}),
+    "SO3": Recipe(32, 600, {"G": 74, "C": 205, "A": 33, "A with invariants": 36}),
+    "SE3": Recipe(32, 600, {"G": 84, "C": 203, "A": 36, "A with invariants": 39, "IPA": 90}),
     "Aff2": Recipe(
-        16, 600, {"G": 85, "G polar": 90, "C": 110, "A": 50, "A told": 75}, LAYERS, ANALOGIES
+        16,
+        600,
+        {"G": 85, "G polar": 90, "C": 110, "A": 50, "A with invariants": 75},
+        LAYERS,
+        ANALOGIES,
     ),
     "Aff3": Recipe(
-        16, 500, {"G": 260, "G polar": 330, "C": 380, "A": 170, "A told": 240}, PARTS, ANALOGIES
+        16,
+        500,
+        {"G": 260, "G polar": 330, "C": 380, "A": 170, "A with invariants": 240},
+        PARTS,
+        ANALOGIES,
     ),
 }
 VALIDATIONS = 10
@@ -82,13 +91,22 @@ class Run:
     @property
     def cost(self) -> float:
         """Milliseconds of a step, about."""
-        return RECIPES[self.group].costs[self.model]
+        costs = RECIPES[self.group].costs
+        return costs.get(self.model, costs["G"])
 
 
 def models_of(group: str) -> list[str]:
-    """What is trained on a group: IPA on SE(3), if it is installed."""
-    there = find_spec("invariant_point_attention") is not None
-    return [model for model in RECIPES[group].costs if model != "IPA" or there]
+    """Models trained on a group: those of its recipe, then baselines registered since.
+
+    Baselines that do not support the group, or lack what they require, are left out.
+    """
+    added = [name for name in BASELINES if name not in MODELS]
+    return [name for name in (*RECIPES[group].costs, *added) if _available(name, group)]
+
+
+def _available(model: str, group: str) -> bool:
+    baseline = BASELINES.get(model)
+    return baseline is None or (baseline.supports(get_group(group)) and baseline.installed)
 
 
 def plan(groups: Sequence[str], seeds: int, steps: int | None, out: Path) -> list[Run]:

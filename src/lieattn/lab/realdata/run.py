@@ -22,6 +22,7 @@ from ..._core.errors import RunError
 from ..._core.files import json_bytes
 from ..._core.folders import exclusive, read_json, read_note, write_bytes, writing
 from ..._core.stopping import keep, unwinding
+from ...models.baselines import BASELINES
 from ...workflows.display import clock
 from ...workflows.process_group import ProcessGroup
 from ...workflows.sources import parts
@@ -134,9 +135,9 @@ def _size(folder: Path) -> int:
 
 def _versions(models: set[str]) -> dict[str, str]:
     found = {"lieattn": __version__, "torch": torch.__version__.split("+")[0]}
-    if "IPA" in models:
-        name = "invariant-point-attention"
-        found[name] = metadata.version(name)
+    for model in models & BASELINES.keys():
+        if name := BASELINES[model].requires:
+            found[name] = metadata.version(name)
     return found | {"python": platform.python_version()}
 
 

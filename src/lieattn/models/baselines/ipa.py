@@ -15,6 +15,7 @@ from ...nn.heads import CorrectionHead
 from ...nn.pretrained import Pretrained
 from ...nn.transformer import FeedForward, LieTransformerOutput
 from ..infill.model import InfillModel
+from .base import Baseline
 
 
 class PointLayer(nn.Module):
@@ -87,3 +88,12 @@ def _layer() -> Any:
             "model IPA needs invariant-point-attention: pip install 'lieattn[bench]'."
         ) from None
     return InvariantPointAttention
+
+
+BASELINE = Baseline(
+    "IPA",
+    "invariant point attention",
+    PointInfillModel,
+    groups=("SE3",),
+    requires="invariant-point-attention",
+)

@@ -20,6 +20,7 @@ from ...nn.transformer import FeedForward, LieTransformer, LieTransformerOutput
 from ..completion import CompletionModel
 from ..infill.features import mean_position
 from ..infill.model import InfillModel, InfillOutput
+from .base import Baseline
 
 
 def absolute_features(group: Group, poses: Tensor) -> Tensor:
@@ -193,3 +194,6 @@ class PairCompletionModel(CompletionModel):
     """Completion with `(g, v)` tokens: the ablation that the paper argues but does not run."""
 
     backbone = PairTransformer
+
+
+BASELINE = Baseline("A", "vector tokens", VectorInfillModel, absolute=True)
