@@ -171,7 +171,7 @@ def test_sets_without_a_pose_do_not_keep_the_others_from_being_read(tmp_path: Pa
     poses = np.tile(np.eye(3), (2, 4, 1, 1))
     poses[1] = np.nan
     np.savez(tmp_path / "a.npz", poses=poses, names=np.full((2, 4), "x"))
-    sets = data.read(tmp_path / "a.npz", bad="mask")
+    sets = data.read(tmp_path / "a.npz", bad="mask", group="SE2")
     assert (len(sets), sets.left_out) == (1, ("set 1",))
     assert "set 'set 1' is left out: all of its poses are masked." in sets.notes
     gone = data.from_tensor(la.SE2, torch.eye(3).expand(2, 3, 3), torch.zeros(2, dtype=torch.bool))

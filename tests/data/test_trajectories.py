@@ -141,3 +141,18 @@ def test_g2o_of_edges_alone_is_composed() -> None:
         row = torch.tensor([x, y, heading], dtype=torch.float64)
         close(la.SE2.to_xy_theta(sets[0].poses[i + 1]), row)
     assert "41 poses are composed from edges" in " ".join(sets.notes)
+
+
+def test_a_saved_trajectory_is_the_same(tmp_path: Path) -> None:
+    (walk,) = data.read(BY_NAME["freiburg1_xyz.tum"])
+    mask = walk.mask.clone()
+    mask[3] = False
+    gaps = data.from_tensor(walk.group, walk.poses, mask, walk.names)
+    data.save(tmp_path / "a.tum", [gaps])
+    (again,) = data.read(tmp_path / "a.tum", bad="gaps")
+    assert (again.names, again.mask.tolist()) == (gaps.names, mask.tolist())
+    close(again.poses, gaps.poses, 1e-14)
+    data.save(tmp_path / "a.tum", data.read(BY_NAME["sphere.csv"]), nanoseconds=True)
+    assert data.read(tmp_path / "a.tum")[0].names[0] == "1403636580.838555648"
+    with pytest.raises(ValueError, match=r"takes one trajectory of SE\(3\); .npz takes any"):
+        data.save(tmp_path / "a.tum", [walk, walk])

@@ -20,7 +20,7 @@ from held import as_earlier, unpack
 from lieattn import data
 from lieattn._core.errors import RunError
 from lieattn._core.files import pack
-from lieattn.workflows.answers import print_filled, quaternions
+from lieattn.workflows.answers import print_filled
 from lieattn.workflows.filling import Unfillable, fill_set, gap_lengths, spans
 from lieattn.workflows.picture import views
 from lieattn.workflows.predict import parse_places
@@ -453,7 +453,7 @@ def test_places_are_parsed() -> None:
 
 def test_quaternions_are_those_of_the_reader() -> None:
     rotations = la.SO3.random(50, dtype=torch.float64)
-    q = quaternions(rotations)
+    q = la.SO3.to_quaternion_xyzw(rotations)
     torch.testing.assert_close(la.SO3.from_quaternion_xyzw(q), rotations)
     assert (q[:, 3] >= 0).all()
 

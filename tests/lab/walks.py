@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 
 import lieattn as la
 from lieattn.cli.app import app
-from lieattn.workflows.answers import tum_rows
 from lieattn.workflows.settings import RENAMED
 
 TINY = ["--steps", "12", "--every", "4", "--dim", "16", "--layers", "1", "--batch", "8"]
@@ -36,7 +35,8 @@ def curve(n: int, phase: float = 0.0) -> Tensor:
 
 def write_tum(path: Path, n: int = 400, phase: float = 0.0, missing: tuple[int, ...] = ()) -> Path:
     lines = []
-    for i, row in enumerate(tum_rows(curve(n, phase)).tolist()):
+    q, where = la.SE3.to_quaternion_xyzw(curve(n, phase))
+    for i, row in enumerate(torch.cat((where, q), -1).tolist()):
         values = ["nan"] * 7 if i in missing else [f"{x:.9f}" for x in row]
         lines.append(f"{i / 10:.1f} " + " ".join(values) + "\n")
     path.write_text("".join(lines))

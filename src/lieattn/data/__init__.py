@@ -8,8 +8,8 @@ from .datasets import DATASETS, Dataset, dataset
 from .describe import Summary, describe
 from .errors import DataError
 from .formats.format import Format
-from .formats.npz import save
 from .reading import formats, read, register
+from .saving import save
 from .sets import PoseSet, PoseSets
 from .windows import (
     centred,

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from .._core.text import unknown
 from ..groups import SE2, SE3, SO2, SO3, Aff2, Aff3, Group
-from ._needs import needs
 from ._source import load
 from .formats.npz import arrays
 from .reading import read_source
@@ -74,7 +73,7 @@ def dataset(name: str) -> Dataset:
     entry = DATASETS[name]
     source = load(Path(__file__).parent / "builtin" / f"{entry.file}.npz")
     sets = read_source(source, "npz", group=entry.group)
-    found = arrays(source, needs("numpy", "data sets", source.path), ("splits", "about"))
+    found = arrays(source, ("splits", "about"))
     splits = found["splits"].tolist()
     parts = {
         part: [x for x, split in zip(sets, splits, strict=True) if split == part] for part in PARTS

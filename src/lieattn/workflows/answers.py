@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-from decimal import Decimal
 from math import floor, isfinite, log10
 from pathlib import Path
 from typing import Any
@@ -17,9 +15,8 @@ from torch import Tensor
 
 from .. import data
 from .._core.errors import RunError
-from .._core.folders import write_bytes, writing
-from .._core.text import printable, quoted
-from ..data._numbers import number
+from .._core.folders import writing
+from .._core.text import printable
 from ..groups import SO3, Block, Group
 from ..models.infill.model import LEVELS
 from .filling import Filled
@@ -28,22 +25,6 @@ from .store import Trained
 
 MOST = 40  # lines of a table
 ONE_TRAJECTORY = "--save x.tum takes one trajectory of SE(3); .npz takes any sets."
-
-
-def quaternions(rotations: Tensor) -> Tensor:
-    """Unit quaternions x, y, z, w of rotations `[..., 3, 3]`, w not negative.
-
-    >>> quaternions(torch.eye(3, dtype=torch.float64))
-    tensor([0., 0., 0., 1.], dtype=torch.float64)
-    """
-    half = SO3.to_physical(SO3.log(rotations)) / 2
-    angle = half.norm(dim=-1, keepdim=True)
-    return torch.cat([half * torch.sinc(angle / torch.pi), angle.cos()], dim=-1)
-
-
-def tum_rows(g: Tensor) -> Tensor:
-    """Poses of SE(3) as x, y, z, qx, qy, qz, qw, `[n, 7]`."""
-    return torch.cat([g[:, :3, 3], quaternions(g[:, :3, :3])], dim=-1)
 
 
 def as_numbers(group: Group, g: Tensor) -> tuple[list[str], Tensor]:
@@ -251,39 +232,9 @@ def to_dict(trained: Trained, filled: list[Filled], level: float) -> dict[str, A
 
 
 def write_poses(path: Path, sets: list[data.PoseSet], *, nanoseconds: bool = False) -> None:
-    """All poses, known and found, as .npz or as a TUM trajectory.
-
-    Args:
-        nanoseconds: whether names are such, as those of EuRoC are; TUM has seconds.
-    """
-    if path.suffix == ".npz":
-        try:
-            with writing(path, "--save"):
-                data.save(path, sets)
-        except ValueError as error:
-            raise RunError(f"cannot write {path}: {error}") from None
-        return
-    if len(sets) > 1:
-        raise RunError(ONE_TRAJECTORY)
-    text = io.StringIO()
-    rows = tum_rows(sets[0].poses).tolist()
-    for name, row in zip(sets[0].names, rows, strict=True):
-        text.write(
-            f"{_time(name, nanoseconds)} " + " ".join(f"{value:.15g}" for value in row) + "\n"
-        )
-    write_bytes(path, text.getvalue().encode(), option="--save")
-
-
-def _time(name: str, nanoseconds: bool) -> str:
-    """A time stamp in seconds, to the last digit.
-
-    >>> _time("1403636580838555648", True), _time("1305031098.6659", False)
-    ('1403636580.838555648', '1305031098.6659')
-    """
-    # As TUM files are read. Zeros by the million, as of 1e999999, are not written out.
-    time = Decimal(name if number(name) is not None else "nan")
-    if not time.is_finite() or abs(time.adjusted()) > 40:
-        raise RunError(
-            f"--save x.tum writes time stamps, and {quoted(name)} is none; .npz takes any names."
-        )
-    return f"{time.scaleb(-9):f}" if nanoseconds else name
+    """All poses, known and found, as .npz or as a TUM trajectory, see `data.save`."""
+    try:
+        with writing(path, "--save"):
+            data.save(path, sets, nanoseconds=nanoseconds)
+    except ValueError as error:
+        raise RunError(f"cannot write {path}: {error}") from None

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
+from decimal import Decimal
 
+import torch
+
+from ..._core.text import quoted
+from ...groups import SE3
 from .._draft import Draft
 from .._header import is_header, require_order, separator_of
-from .._numbers import mostly, row, whole_lines
+from .._numbers import mostly, number, row, whole_lines
 from .._source import Source, stem
+from ..sets import PoseSet
 from .format import Format
 
 _EXPECTS = "8 numbers, t x y z qx qy qz qw"
@@ -34,4 +41,36 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
     return [Draft.from_quaternions(rows, names, places, stem(source.path))]
 
 
-FORMAT = Format("tum", "TUM trajectory", (".tum",), "SE(3), one trajectory a file", _sniff, _read)
+def _write(sets: Sequence[PoseSet], nanoseconds: bool) -> bytes:
+    """One trajectory; poses that are masked are rows of nan."""
+    if len(sets) != 1 or sets[0].group is not SE3:
+        raise ValueError("a .tum file takes one trajectory of SE(3); .npz takes any sets.")
+    x = sets[0]
+    q, t = SE3.to_quaternion_xyzw(x.poses)
+    rows = torch.cat((t, q), -1).masked_fill(~x.mask[:, None], torch.nan).tolist()
+    times = (_time(name, nanoseconds) for name in x.names)
+    lines = (
+        " ".join((time, *(f"{value:.15g}" for value in row)))
+        for time, row in zip(times, rows, strict=True)
+    )
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _time(name: str, nanoseconds: bool) -> str:
+    """A time stamp in seconds, to the last digit.
+
+    >>> _time("1403636580838555648", True), _time("1305031098.6659", False)
+    ('1403636580.838555648', '1305031098.6659')
+    """
+    time = Decimal(name if number(name) is not None else "nan")
+    # Zeros by the million, as of 1e999999, are not written out.
+    if not time.is_finite() or abs(time.adjusted()) > 40:
+        raise ValueError(
+            f"a .tum file writes time stamps, and {quoted(name)} is none; .npz takes any names."
+        )
+    return f"{time.scaleb(-9):f}" if nanoseconds else name
+
+
+FORMAT = Format(
+    "tum", "TUM trajectory", (".tum",), "SE(3), one trajectory a file", _sniff, _read, _write
+)

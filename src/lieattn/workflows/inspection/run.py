@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ... import data
 from ..._core.errors import RunError
-from ..._core.folders import require_folder, require_other
+from ..._core.folders import require_folder, require_other, writing
 from ..._core.stopping import written
 from .findings import Findings, Request, find
 from .terminal import print_findings
@@ -63,8 +63,7 @@ def _save(found: Findings, path: Path) -> None:
     if len(groups) > 1:
         raise RunError(f"--save takes poses of one group, found {', '.join(groups)}.")
     try:
-        data.save(path, [x for file in found.files for x in file])
-    except OSError as error:
-        raise RunError(f"cannot write {path}: {error.strerror}.") from None
+        with writing(path, "--save"):
+            data.save(path, [x for file in found.files for x in file])
     except ValueError as error:
         raise RunError(f"cannot write {path}: {error}") from None
