@@ -165,5 +165,5 @@ def test_help_leaves_room_for_descriptions(name: str) -> None:
 
 def test_every_file_of_a_command_is_listed() -> None:
     home = Path(lieattn.__file__).parent / "cli"
-    shared = {"__init__", "__main__", "app", "errors"}
+    shared = {"__init__", "__main__", "app", "shared"}
     assert {path.stem for path in home.glob("*.py")} - shared == set(COMMANDS)

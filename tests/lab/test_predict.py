@@ -312,7 +312,7 @@ def craft(run: Path, path: Path, **changes: Any) -> Path:
         ({"progress": 3}, "its step is None"),
         ({"settings": [1]}, r"its settings is \[1\], expected an object"),
         ({"settings": {"second_differences": 10**6}}, "its tensor .*embed.weight' is"),
-        ({"settings": {"window": 0}}, "window must be at least 3, got 0"),
+        ({"settings": {"window": 0}}, "window must be a whole number from 3 to 1,000,000, got 0"),
         ({"group": 3}, "its group is 3, expected text"),
         ({"group": "SE9"}, "unknown group 'SE9'"),
         ({"learned": [[]]}, "its learned is"),

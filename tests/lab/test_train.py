@@ -410,7 +410,7 @@ def test_a_full_disk_is_said_and_loses_nothing(
 def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path: Path) -> None:
     path = tmp_path / "walk.toml"
     path.write_text('files = ["walk.tum"]\nsteps = 7\nrate = 1\nscale = 2.5\nmodel = "c"\n')
-    settings = merged(path, {"files": None, "steps": 9})
+    settings = merged(path, {"steps": 9})
     options = {"steps": 9, "rate": 1, "scale": 2.5, "model": "C"}
     assert settings == TrainSettings((str(tum),), **{**PRACTICE, **options})
     path.write_text('files = "walk.tum"\ngaps = "runs"\nbends = 0\n')
@@ -422,17 +422,17 @@ def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path:
     [
         ("step = 3", r"unknown key 'step'. Did you mean 'steps'\?"),
         ("quux = 3", "unknown key 'quux'. Known are files, format,"),
-        ('steps = "many"', "steps must be a whole number, got 'many'"),
-        ("steps = true", "steps must be a whole number, got true"),
-        ("model = 1", "model must be text in quotes, got 1"),
+        ('steps = "many"', "steps must be a whole number from 1 to 1,000,000,000, got 'many'"),
+        ("steps = true", "steps must be a whole number from 1 to 1,000,000,000, got true"),
+        ("model = 1", "model must be G or C or A or IPA, got 1"),
         ('copies = "yes"', "copies must be true or false, got 'yes'"),
-        ("files = 3", "files must be a list of names, got 3"),
-        ("hide = 1.5", "hide is a share between 0 and 1, got 1.5"),
-        ("window = 2", "window must be at least 3, got 2"),
+        ("files = 3", "files must be a list of texts, got 3"),
+        ("hide = 1.5", "hide must be a number from above 0 to below 1, got 1.5"),
+        ("window = 2", "window must be a whole number from 3 to 1,000,000, got 2"),
         ('chart = "flat"', "unknown chart 'flat'; known are auto, principal, polar"),
-        ('scale = "metre"', "scale is a number or 'auto', got 'metre'"),
-        ("scale = inf", "scale must be a number from 1e-12 to 1e.12, got inf"),
-        ("rate = inf", "rate must be at most 1,000,000"),
+        ('scale = "metre"', "scale must be auto or a number from 1e-12 to 1e.12, got 'metre'"),
+        ("scale = inf", "scale must be auto or a number from 1e-12 to 1e.12, got inf"),
+        ("rate = inf", "rate must be a number from above 0 to 1,000,000, got inf"),
         ("again = true", "has the key 'overwrite', which is for the command: --overwrite"),
         ('out = "x"', "has the key 'out', which is for the command: --out"),
         ("dim = 30", "dim must be a multiple of heads, got 30 and 4"),
@@ -443,10 +443,13 @@ def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path:
         ('steps."a b"' + ' . "a b"' * 40 + " = 1", "is no TOML: it is nested too deeply"),
         ("steps = " + "9" * 5000, "is no TOML"),
         ("#" * 2_000_000, "is too long for a config"),
-        ("layers = 1001", "layers must be at most 1,000"),
+        ("layers = 1001", "layers must be a whole number from 1 to 1,000, got 1001"),
         ('group = "SE9"', "unknown group 'SE9'; known are"),
         ('chart = "' + "x" * 100_000 + '"', "unknown chart 'x{37}...'; known are"),
-        ("dim = [" + "1," * 1000 + "]", r"dim must be a whole number, got \[1, 1.{50,60}\.\.\."),
+        (
+            "dim = [" + "1," * 1000 + "]",
+            r"dim must be a whole number from 1 to 100,000, got \[1, 1.{50,60}\.\.\.",
+        ),
     ],
     ids=lambda text: text[:30],
 )
@@ -468,7 +471,7 @@ def test_mistakes_on_the_command_line_are_told(tmp_path: Path) -> None:
         code, _, errors = command("train", *arguments)
         assert code == 2
         assert re.search(rf"^lieattn: .*{message}", errors), errors
-    assert "a number or auto" in command("train", "headings", "--scale", "x")[2]
+    assert "scale must be auto or a number from" in command("train", "headings", "--scale", "x")[2]
 
 
 def test_too_few_poses_are_told(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .._core.errors import RunError
-from .errors import errors_told
 
 # What `lieattn --help` says of a command: the first paragraph of its docstring, which it would take
 # seconds to import. A test compares them.
@@ -18,7 +17,7 @@ COMMANDS = {
     "reproduce": "Run the paper's experiments; write a report of tables and figures.",
     "bench": "Time attention over poses beside plain attention, and measure its memory.",
     "data": "Say what is in files of poses, and what to do before training on them.",
-    "train": "Train a model to fill gaps: poses are hidden, and found from the others.",
+    "train": "Train a model to fill gaps: it hides poses and learns to find them from the others.",
     "predict": "Fill the gaps of files: rows without a pose (nan), and those hidden with --hide.",
     "evaluate": "Errors on hidden poses of the test part, beside those of simple rivals.",
     "realdata": "Train models on the data sets that come along, beside simple rivals.",
@@ -48,6 +47,7 @@ class Command(TyperCommand):
 
 def _require_no_earlier_name(option: str) -> None:
     from ..workflows.settings import RENAMED
+    from .shared import errors_told
 
     for old, new in RENAMED.items():
         if option in (f"--{old}", f"--no-{old}"):

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from .errors import errors_told
+from .shared import errors_told
 
 
 def bench(

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from .._core.random import MAX_SEED
 from ..data import DATASETS, formats
-from .errors import errors_told
+from .shared import errors_told
 
 
 def data(

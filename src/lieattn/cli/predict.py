@@ -9,15 +9,12 @@ import typer
 from rich.console import Console
 
 from .._core.errors import RunError
-from ..data import DATASETS
-from .errors import errors_told
-
-_FILES = f"Files of poses, or a data set: {', '.join(DATASETS)}."
+from .shared import FILES, errors_told
 
 
 def predict(
     checkpoint: Annotated[Path, typer.Argument(help="Folder or checkpoint of lieattn train.")],
-    files: Annotated[list[str], typer.Argument(help=_FILES, show_default=False)],
+    files: Annotated[list[str], FILES],
     hide: Annotated[
         str, typer.Option(help="Hide some too: 10%, or places 3,7-9, counted from 0.")
     ] = "",

@@ -1,16 +1,18 @@
-"""What `lieattn train` was asked for: from flags, or from a TOML file."""
+"""The settings of a training, from flags or from a TOML file. Each is defined once, here."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import tomllib
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .._core.errors import RunError
 from .._core.files import require_shallow
+from .._core.options import option, options, require
 from .._core.random import MAX_SEED
 from .._core.text import printable, quoted
 from ..data import DATASETS, formats
@@ -25,10 +27,9 @@ ENOUGH = 5000  # training windows
 LONGEST_TOML = 1_000_000  # letters
 # Keys of so many parts take tomllib time and memory that grow with the square of their number.
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){33}""")
-# Of `lieattn train`, where neither flags nor the file say otherwise: for filling gaps of any
-# length. The settings' own defaults are those of the published comparison of models.
-PRACTICE: dict[str, Any] = {"stride": -1, "gaps": "any", "second_differences": 2}
-GAPS = ("tokens", "runs", "mixed", "any")
+LONGEST_WINDOW = MANY = 10**6
+LARGEST = 1e12  # scale: in float32 the squares of what is left are still finite
+DATA, MODEL, TRAINING = "Data", "Model", "Training"  # groups of options
 
 
 def models() -> dict[str, str]:
@@ -38,145 +39,123 @@ def models() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """Everything that a trained model depends on, beside the data themselves.
+    """All that a trained model depends on, except for the data.
 
-    Attributes:
-        files: files of poses, or the name of a data set that comes with the library.
-        format, group, bad: as of `data.read`.
-        model: "G", "C", or a baseline: "A", or on SE(3) "IPA", which needs a library.
-        chart: "principal", "polar", or "auto": what `data.describe` advises.
-        scale: translations are divided by it; "auto" for the advised number.
-        normalise: whether w is divided by its size in each set; "auto" as advised.
-        window, stride: poses of a set, and from one to the next; 0 for a quarter of a window, -1
-            for the least that gives no more than `ENOUGH` windows, or that quarter.
-        gap: poses left out between parts of one trajectory; -1 for a window, at most a twentieth.
-        hide: share of the poses of a set that is hidden.
-        gaps: "tokens" hides them one by one, "runs" in a row, "mixed" does either; "any" too, with
-            rows of up to half a window.
-        second_differences, absolute_frame, copies, analogies: of `InfillModel`; vector tokens
-            always have absolute-frame features.
-        kinds: how many kinds of tokens, at most, are told apart by their names; 0 for none.
-        dim, heads, layers, dropout, pose_updates: of the transformer.
-        steps, batch: batches, and windows of a batch in each process.
-        rate, clip: peak learning rate of Adam, largest norm of a gradient.
-        every: steps between validations, each with a checkpoint.
-        seed: of everything that is drawn.
+    The defaults are those of the published comparison of models. Where `practice` is given, it is
+    the default of `lieattn train`, which fills gaps of any length.
     """
 
-    files: tuple[str, ...] = ()
-    format: str = ""
-    group: str = ""
-    bad: str = "gaps"
-    model: str = "G"
-    chart: str = AUTO
-    scale: str | float = AUTO
-    normalise: str | bool = AUTO
-    window: int = 32
-    stride: int = 0
-    gap: int = -1
-    hide: float = 0.15
-    gaps: str = "mixed"
-    dim: int = 64
-    heads: int = 4
-    layers: int = 3
-    dropout: float = 0.0
-    second_differences: int = 0
-    kinds: int = 0
-    absolute_frame: bool = False
-    copies: bool = False
-    analogies: bool = False
-    pose_updates: bool = False
-    steps: int = 2000
-    batch: int = 32
-    rate: float = 2e-3
-    clip: float = 1.0
-    every: int = 100
-    seed: int = 0
+    files: tuple[str, ...] = option(())
+    format: str = option(
+        "",
+        "Format of the files; by default recognised",
+        DATA,
+        choices=lambda: ("", *formats()),
+    )
+    group: str = option("", "Read poses as elements of this group.", DATA)
+    bad: str = option(
+        "gaps",
+        "Invalid poses; with gaps, only NaN is allowed",
+        DATA,
+        choices=("gaps", "error", "mask"),
+    )
+    model: str = option(
+        "G", "Score. C is a learned kernel, A has vector tokens", MODEL, choices=models
+    )
+    chart: str = option(
+        AUTO, "Chart, as lieattn data advises or one", MODEL, choices=(AUTO, *CHARTS)
+    )
+    scale: str | float = option(
+        AUTO,
+        "Divide translations by this number; auto follows lieattn data.",
+        DATA,
+        least=1 / LARGEST,
+        most=LARGEST,
+        choices=(AUTO,),
+    )
+    normalise: str | bool = option(
+        AUTO, "Scale each set by its own size; auto follows lieattn data.", DATA, choices=(AUTO,)
+    )
+    window: int = option(32, "Poses of a window.", DATA, least=3, most=LONGEST_WINDOW)
+    stride: int = option(
+        0,
+        "Poses from one window to the next; 0: a quarter of a window, -1: fewer in short files.",
+        DATA,
+        least=-1,
+        most=LONGEST_WINDOW,
+        practice=-1,
+    )
+    gap: int = option(
+        -1,
+        "Poses left out between parts of one trajectory; -1: a window, at most a twentieth.",
+        DATA,
+        least=-1,
+        most=LONGEST_WINDOW,
+    )
+    hide: float = option(0.15, "Share of poses to hide.", DATA, least=0, most=1, ends="()")
+    gaps: str = option(
+        "mixed",
+        "How to hide poses. mixed: both; any: also long runs",
+        DATA,
+        choices=("tokens", "runs", "mixed", "any"),
+        practice="any",
+    )
+    dim: int = option(64, "Width of the model.", MODEL, least=1, most=10**5)
+    heads: int = option(4, "Attention heads.", MODEL, least=1, most=10**5)
+    layers: int = option(3, "Layers.", MODEL, least=1, most=DEEPEST)
+    dropout: float = option(0.0, "Share of dropout.", MODEL, least=0, most=1, ends="[)")
+    second_differences: int = option(
+        0,
+        "Second differences and poses on each side as features of missing poses.",
+        MODEL,
+        least=0,
+        most=MANY,
+        practice=2,
+    )
+    kinds: int = option(
+        0, "Kinds of poses, at most, distinguished by name.", DATA, least=0, most=MANY
+    )
+    absolute_frame: bool = option(False, "Absolute-frame features; A always has them.", MODEL)
+    copies: bool = option(False, "Let answers copy parts of visible poses.", MODEL)
+    analogies: bool = option(False, "With --copies: let answers repeat visible steps.", MODEL)
+    pose_updates: bool = option(False, "Move missing poses between layers.", MODEL)
+    steps: int = option(2000, "Batches.", TRAINING, least=1, most=10**9)
+    batch: int = option(32, "Windows of a batch in each process.", TRAINING, least=1, most=MANY)
+    rate: float = option(2e-3, "Peak learning rate.", TRAINING, least=0, most=MANY, ends="(]")
+    clip: float = option(
+        1.0, "Largest norm of a gradient.", TRAINING, least=0, most=1e12, ends="(]"
+    )
+    every: int = option(
+        100, "Steps between validations, each with a checkpoint.", TRAINING, least=1, most=10**9
+    )
+    seed: int = option(0, "Seed of everything random.", TRAINING, least=0, most=MAX_SEED)
 
     def __post_init__(self) -> None:
-        known = {
-            "model": tuple(models()),
-            "chart": (AUTO, *CHARTS),
-            "gaps": GAPS,
-            "bad": ("error", "gaps", "mask"),
-            "format": ("", *formats()),
-        }
-        for name, values in known.items():
-            if getattr(self, name) not in values:
-                shown = ", ".join(x for x in values if x)
-                given = quoted(getattr(self, name), 40)
-                raise RunError(f"unknown {name} {given}; known are {shown}.")
-        _require_group(self.group)
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise RunError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        for name, most in _MOST.items():
-            if getattr(self, name) > most:
-                raise RunError(f"{name} must be at most {most:,}.")
+        try:
+            require(TrainSettings, vars(self))
+            get_group(self.group or "SE3")
+        except ValueError as error:
+            raise RunError(printable(str(error), 600)) from None
         if self.analogies and not self.copies:
-            raise RunError("analogies are voted on beside copies: add --copies (copies = true).")
-        if not 0 < self.hide < 1:
-            raise RunError(f"hide is a share between 0 and 1, got {self.hide}.")
-        if not 0 <= self.dropout < 1:
-            raise RunError(f"dropout is a share from 0 to below 1, got {self.dropout}.")
-        if not (self.rate > 0 and self.clip > 0):
-            raise RunError(f"rate and clip must be above 0, got {self.rate} and {self.clip}.")
-        if self.dim < 1 or self.heads < 1 or self.dim % self.heads:
+            raise RunError("analogies need copies: add --copies (copies = true).")
+        if self.dim % self.heads:
             raise RunError(f"dim must be a multiple of heads, got {self.dim} and {self.heads}.")
-        if isinstance(self.scale, str) and self.scale != AUTO:
-            raise RunError(f"scale is a number or {AUTO!r}, got {quoted(self.scale)}.")
-        if not isinstance(self.scale, str) and not 1 / _LARGEST <= self.scale <= _LARGEST:
-            told = f"{1 / _LARGEST:g} to {_LARGEST:g}"
-            raise RunError(f"scale must be a number from {told}, got {self.scale}.")
-        if isinstance(self.normalise, str) and self.normalise != AUTO:
-            given = quoted(self.normalise)
-            raise RunError(f"normalise is true, false or {AUTO!r}, got {given}.")
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """For JSON."""
         return {**asdict(self), "files": list(self.files)}
 
     def step_of_windows(self, poses: int) -> int:
-        """From one training window to the next, where there are so many poses."""
+        """Poses from one training window to the next, for a number of training poses."""
         quarter = max(self.window // 4, 1)
-        if self.stride < 0:
+        if self.stride < 0:  # the least that gives no more than `ENOUGH` windows
             return min(max(-(-poses // ENOUGH), 1), quarter)
         return self.stride or quarter
 
 
-_LEAST = {
-    "window": 3,  # two to see and one to hide
-    "stride": -1,
-    "gap": -1,
-    "layers": 1,
-    "second_differences": 0,
-    "kinds": 0,
-    "steps": 1,
-    "batch": 1,
-    "every": 1,
-    "seed": 0,
-}
-LONGEST_WINDOW = 10**6
-_MOST = {
-    **dict.fromkeys(("window", "stride", "gap"), LONGEST_WINDOW),
-    **dict.fromkeys(("batch", "kinds", "second_differences"), 10**6),
-    **dict.fromkeys(("dim", "heads"), 10**5),
-    "layers": DEEPEST,
-    **dict.fromkeys(("steps", "every"), 10**9),
-    "seed": MAX_SEED,
-    "rate": 1e6,
-    "clip": 1e12,
-}
-_LARGEST = 1e12  # of a scale: in float32 the squares of what is left are numbers still
-
-
-def _require_group(name: str) -> None:
-    try:
-        get_group(name or "SE3")
-    except ValueError as error:
-        raise RunError(printable(str(error))) from None
-
-
+OPTIONS = options(TrainSettings)
+PRACTICE = {name: x.practice for name, x in OPTIONS.items() if x.practice is not None}
+COMMAND_ONLY = ("out", "threads", "tensorboard", "overwrite")
 # Earlier names, in configs, in checkpoints up to format 4 and on the command line.
 RENAMED = {"again": "overwrite", "bends": "second_differences", "framed": "absolute_frame"}
 
@@ -191,7 +170,7 @@ def renamed(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_dict(values: dict[str, Any], where: str = "the config") -> TrainSettings:
-    """Settings of a dictionary; what is not known, or of another type, is said.
+    """Settings of a dictionary; unknown keys and wrong types are errors.
 
     >>> from_dict({"step": 10})
     Traceback (most recent call last):
@@ -199,52 +178,35 @@ def from_dict(values: dict[str, Any], where: str = "the config") -> TrainSetting
     lieattn._core.errors.RunError: the config has an unknown key 'step'. Did you mean 'steps'?
     """
     values = renamed(values)
-    known = {field.name: field for field in fields(TrainSettings)}
-    for key, value in values.items():
-        if key not in known:
-            shown = quoted(key, 40)
-            if key in ("out", "threads", "tensorboard", "overwrite"):
-                raise RunError(f"{where} has the key {key!r}, which is for the command: --{key}.")
-            near = difflib.get_close_matches(key[:40], known, 1, cutoff=0.5)
-            hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(known)}."
-            raise RunError(f"{where} has an unknown key {shown}. {hint}")
-        _require_type(key, value, known[key].default, where)
-    plain: dict[str, Any] = {k: tuple(v) if k == "files" else v for k, v in values.items()}
-    if "model" in plain:
-        plain["model"] = plain["model"].upper()  # as --model takes it
-    return TrainSettings(**plain)
+    for key in values:
+        if key in COMMAND_ONLY:
+            raise RunError(f"{where} has the key {key!r}, which is for the command: --{key}.")
+        if key not in OPTIONS:
+            near = difflib.get_close_matches(key[:40], OPTIONS, 1, cutoff=0.5)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Known are {', '.join(OPTIONS)}."
+            raise RunError(f"{where} has an unknown key {quoted(key, 40)}. {hint}")
+    try:
+        return TrainSettings(**_plain(values))
+    except RunError as error:
+        raise RunError(f"{where}: {error}") from None
 
 
-def _require_type(key: str, value: Any, default: Any, where: str) -> None:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    fits = {
-        "files": isinstance(value, list | tuple) and all(isinstance(x, str) for x in value),
-        "scale": number or isinstance(value, str),
-        "normalise": isinstance(value, bool | str),
-    }.get(key, number if isinstance(default, float) else type(value) is type(default))
-    if not fits:
-        expected = _SAID.get(key) or _SAID[type(default).__name__]
-        raise RunError(f"{where}: {key} must be {expected}, got {_as_toml(value)}.")
-
-
-# What is expected, by key and by type.
-_SAID = {
-    "files": "a list of names",
-    "scale": "a number",
-    "normalise": "true or false",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "str": "text in quotes",
-}
-
-
-def _as_toml(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else printable(repr(value), 60)
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Values as the settings hold them: lists as tuples, letters in capitals, text as a number."""
+    model, files, scale = (values.get(key) for key in ("model", "files", "scale"))
+    found = dict(values)
+    if isinstance(model, str):
+        found["model"] = model.upper()
+    if isinstance(files, list):
+        found["files"] = tuple(files)
+    if isinstance(scale, str):
+        with contextlib.suppress(ValueError):
+            found["scale"] = float(scale)
+    return found
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The keys of a TOML file; files are taken as beside it."""
+    """The keys of a TOML file; paths are relative to it."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(LONGEST_TOML + 1)
@@ -264,20 +226,15 @@ def read_toml(path: Path) -> dict[str, Any]:
     if isinstance(files, str):
         values["files"] = files = [files]
     if isinstance(files, list) and all(isinstance(x, str) for x in files):
-        values["files"] = [_beside(path, name) for name in files]
+        values["files"] = [x if x in DATASETS else str(path.parent / x) for x in files]
     return values
 
 
-def _beside(path: Path, name: str) -> str:
-    return name if name in DATASETS else str(path.parent / name)
-
-
 def merged(config: Path | None, flags: dict[str, Any]) -> TrainSettings:
-    """Settings of a TOML file, if there is one, with those of flags in their place."""
-    given = {key: value for key, value in flags.items() if value is not None and value != []}
+    """Settings of a TOML file, if there is one; flags take precedence."""
     read = read_toml(config) if config is not None else {}
     base = from_dict({**PRACTICE, **read}, str(config))
-    settings = replace(base, **{**given, "files": tuple(given.get("files", base.files))})
+    settings = replace(base, **_plain(flags))
     if not settings.files:
         raise RunError(
             "there is nothing to train on: give files of poses, or the name of a data set "

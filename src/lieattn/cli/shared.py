@@ -1,4 +1,4 @@
-"""How commands report errors that the user can correct."""
+"""What several commands share: how errors are reported, arguments that are the same."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ import typer
 from rich.console import Console
 
 from .._core.errors import RunError
+from ..data import DATASETS
+
+FILES = typer.Argument(
+    help=f"Files of poses, or a data set: {', '.join(DATASETS)}.", show_default=False
+)
 
 
 @contextlib.contextmanager
