@@ -117,11 +117,13 @@ def compare_model(tokens: int = TOKENS, **options: object) -> dict[str, float]:
 
     whole, model = build(), build()
     at = poses.clone().requires_grad_()
-    expected = whole(at, features, mask)
+    expected = whole(at, mask=mask, features=features)
     loss(expected, target, mask).backward()
     own = distributed.shard(mask, -1)
     own_at = distributed.shard(poses, -3).clone().requires_grad_()
-    out = distributed.sharded_forward(model, own_at, distributed.shard(features, -2), own)
+    out = distributed.sharded_forward(
+        model, own_at, mask=own, features=distributed.shard(features, -2)
+    )
     loss(out, distributed.shard(target, -3), own).backward()
     distributed.sum_gradients(model.parameters())
     # All in one: the gradient of a bias that softmax takes out is nothing but rounding.

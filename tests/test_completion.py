@@ -37,7 +37,7 @@ def test_padding_is_never_the_base_and_changes_nothing() -> None:
     model, poses = model_of(la.SE3), la.SE3.random(2, 6)
     alone = model.complete(poses[:, :3])
     mask = torch.arange(6).expand(2, -1) < 3
-    padded = model.complete(poses, mask)
+    padded = model.complete(poses, mask=mask)
     assert torch.equal(alone.base, padded.base)
     torch.testing.assert_close(alone.pose, padded.pose, rtol=1e-5, atol=1e-5)
     assert not padded.probabilities[:, 3:].any()
@@ -75,7 +75,7 @@ def test_baselines_complete_too(kind: type, group: la.Group) -> None:
     torch.manual_seed(0)
     poses = group.random(2, 7)
     mask = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
-    done = kind(group).complete(poses, mask)
+    done = kind(group).complete(poses, mask=mask)
     group.check(done.pose)
     assert (done.base[1] < 4).all()
     assert done.confidence.isfinite().all()
@@ -108,8 +108,10 @@ def test_lists_and_biases_are_passed_on() -> None:
 def test_completion_runs_under_vmap_with_a_mask() -> None:
     model, poses = model_of(la.SE2), la.SE2.random(3, 7)
     mask = torch.arange(7).expand(3, -1) < 5
-    together = torch.vmap(lambda g, m: model.complete(g, m).pose)(poses, mask)
-    torch.testing.assert_close(together, model.complete(poses, mask).pose, rtol=1e-5, atol=1e-5)
+    together = torch.vmap(lambda g, m: model.complete(g, mask=m).pose)(poses, mask)
+    torch.testing.assert_close(
+        together, model.complete(poses, mask=mask).pose, rtol=1e-5, atol=1e-5
+    )
 
 
 def test_both_flanks_meet_in_proportion_to_their_probabilities() -> None:
@@ -162,4 +164,4 @@ def test_padding_is_no_flank_whatever_it_holds() -> None:
     alone = model.complete(poses[:, :1], flanks="both").pose
     poses[:, 1:] = torch.nan
     mask = torch.arange(4).expand(2, -1) < 1
-    assert torch.allclose(model.complete(poses, mask, flanks="both").pose, alone, atol=1e-6)
+    assert torch.allclose(model.complete(poses, mask=mask, flanks="both").pose, alone, atol=1e-6)

@@ -184,7 +184,7 @@ def test_pairs_with_an_invariant_payload_are_equivariant(group: Group) -> None:
     torch.manual_seed(0)
     model = la.baselines.PairTransformer(group, LieTransformerConfig(features=3))
     payload = torch.randn(1, 32, 3)
-    error = equivariance_error(lambda g: model(g, payload), group, poses_of(group, 0))
+    error = equivariance_error(lambda g: model(g, features=payload), group, poses_of(group, 0))
     assert error <= allowed_error(group, torch.float32)
 
 

@@ -11,17 +11,17 @@ def test_pooling_ignores_padding_and_order(pooling: str) -> None:
     torch.manual_seed(0)
     head, h = InvariantReadout(8, 3, pooling), torch.randn(2, 5, 8)
     mask = torch.arange(5).expand(2, -1) < torch.tensor([[5], [2]])
-    out = head(h, mask)
+    out = head(h, mask=mask)
     torch.testing.assert_close(out[0], head(h[0]))
     torch.testing.assert_close(out[1], head(h[1, :2]))
-    torch.testing.assert_close(head(h.flip(1), mask.flip(1)), out)
+    torch.testing.assert_close(head(h.flip(1), mask=mask.flip(1)), out)
 
 
 @pytest.mark.parametrize("pooling", ["mean", "sum", "max"])
 def test_a_set_without_tokens_pools_to_zeros(pooling: str) -> None:
     head = InvariantReadout(8, 3, pooling)
     h = torch.randn(1, 5, 8, requires_grad=True)
-    out = head(h, torch.zeros(1, 5, dtype=torch.bool))
+    out = head(h, mask=torch.zeros(1, 5, dtype=torch.bool))
     torch.testing.assert_close(out[0], head.mlp(torch.zeros(8)))
     out.sum().backward()
     assert not h.grad.any()
@@ -33,6 +33,7 @@ def test_unknown_pooling_is_answered_with_the_known_ones() -> None:
 
 
 def test_gap_logits_of_padding_have_no_probability() -> None:
-    logits = GapHead(8)(torch.randn(2, 5, 8), torch.tensor([[True] * 5, [True] + [False] * 4]))
+    mask = torch.tensor([[True] * 5, [True] + [False] * 4])
+    logits = GapHead(8)(torch.randn(2, 5, 8), mask=mask)
     assert logits.isfinite().all()
     assert logits[1].softmax(-1).tolist() == [1, 0, 0, 0, 0]

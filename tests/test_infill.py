@@ -115,7 +115,7 @@ def test_bends_are_second_differences() -> None:
 @pytest.mark.parametrize("group", GROUPS, ids=str)
 def test_an_untrained_model_is_interpolation(group: la.Group, count: int) -> None:
     poses, hidden = walk(group, 8).float(), hidden_some(8, 1, 4, 5).expand(3, 8)
-    done = la.InfillModel(group, SMALL, count).fill(poses, hidden)
+    done = la.InfillModel(group, SMALL, count).fill(poses, missing=hidden)
     torch.testing.assert_close(done.poses, interpolate(group, poses, ~hidden))
     assert (done.within[~hidden] == 0).all()
     assert (done.within[hidden] > 0).all()
@@ -129,11 +129,11 @@ def test_answers_move_with_the_set_and_doubts_stay(group: la.Group, count: int) 
     poses = walk(group, 8)
     hidden = hidden_some(8, 2, 3, 6).expand(3, 8)
     a = group.random(generator=generator, dtype=torch.float64)
-    one = model(poses, hidden)
-    other = model(group.compose(a, poses), hidden)
+    one = model(poses, missing=hidden)
+    other = model(group.compose(a, poses), missing=hidden)
     moved = group.compose(a, one.poses)
     torch.testing.assert_close(other.poses, moved, atol=1e-4, rtol=1e-4)
-    torch.testing.assert_close(other.doubt, one.doubt, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(other.log_error, one.log_error, atol=1e-4, rtol=1e-4)
     assert not torch.allclose(one.delta[hidden], torch.zeros(()).double(), atol=1e-3)
 
 
@@ -144,10 +144,10 @@ def test_hidden_poses_and_padding_are_not_looked_at(count: int) -> None:
     hidden = hidden_some(6, 2).expand(2, 6)
     mask = torch.arange(6) < torch.tensor([[6], [5]])
     spoiled = torch.where((hidden | ~mask)[..., None, None], torch.nan, poses)
-    one, other = model(poses, hidden, mask), model(spoiled, hidden, mask)
+    one, other = model(poses, missing=hidden, mask=mask), model(spoiled, missing=hidden, mask=mask)
     assert torch.equal(one.poses[hidden], other.poses[hidden])
-    assert torch.equal(one.doubt[mask], other.doubt[mask])
-    shorter = model(poses[1:, :5], hidden[1:, :5])
+    assert torch.equal(one.log_error[mask], other.log_error[mask])
+    shorter = model(poses[1:, :5], missing=hidden[1:, :5])
     torch.testing.assert_close(one.poses[1:, :5], shorter.poses, atol=1e-5, rtol=1e-5)
 
 
@@ -167,16 +167,16 @@ def test_training_beats_interpolation(model: type[la.InfillModel], options: dict
     config = la.LieTransformerConfig(dim=16, heads=2, layers=2, content=True, **options)
     net = model(la.SE2, config)
     hidden = hidden_some(12, 4, 5, 6).expand(64, 12)
-    net.measure(circles(64), hidden)
+    net.measure(circles(64), missing=hidden)
     optimiser = torch.optim.Adam(net.parameters(), 3e-3)
     first = None
     for _ in range(60):
         poses = circles(64)
-        out = net(poses, hidden)
-        loss = infill_losses(net, out, poses, hidden).error.sum() / hidden.sum()
+        out = net(poses, missing=hidden)
+        loss = infill_losses(net, out, poses, missing=hidden).error.sum() / hidden.sum()
         first = first or loss.item()
         optimiser.zero_grad()
-        la.infill_loss(net, out, poses, hidden).backward()
+        la.infill_loss(net, out, poses, missing=hidden).backward()
         optimiser.step()
     assert loss.item() < 0.5 * first
 
@@ -196,15 +196,15 @@ def test_bends_find_what_attention_takes_long_to_learn() -> None:
     def left_after(count: int) -> float:
         torch.manual_seed(0)
         net = la.InfillModel(la.SE3, SMALL, count)
-        net.measure(motions(64), hidden_some(12, 3, 7, 8).expand(64, 12))
+        net.measure(motions(64), missing=hidden_some(12, 3, 7, 8).expand(64, 12))
         optimiser = torch.optim.Adam(net.parameters(), 3e-3)
         errors = []
         for _ in range(60):
             poses = motions(32)
-            out = net(poses, hidden)
-            errors.append(infill_losses(net, out, poses, hidden).error.sum().item())
+            out = net(poses, missing=hidden)
+            errors.append(infill_losses(net, out, poses, missing=hidden).error.sum().item())
             optimiser.zero_grad()
-            la.infill_loss(net, out, poses, hidden).backward()
+            la.infill_loss(net, out, poses, missing=hidden).backward()
             optimiser.step()
         return sum(errors[-10:]) / 10 / errors[0]
 
@@ -215,10 +215,12 @@ def test_units_are_the_errors_of_interpolation() -> None:
     model = la.InfillModel(la.SE2, SMALL)
     rows = torch.tensor([[[0.0, 0.0, 0.0], [1.0, 3.0, 0.2], [2.0, 0.0, 0.0]]])
     hidden = hidden_some(3, 1)[None]
-    model.measure(la.SE2.from_xy_theta(rows), hidden)
+    model.measure(la.SE2.from_xy_theta(rows), missing=hidden)
     assert model.unit.tolist() == pytest.approx([3.0, 0.2], rel=0.01)
     untouched = la.InfillModel(la.SE2, SMALL)
-    untouched.measure(la.SE2.identity(1, 3), hidden)  # interpolation is exact: nothing to divide by
+    untouched.measure(
+        la.SE2.identity(1, 3), missing=hidden
+    )  # interpolation is exact: nothing to divide by
     assert untouched.unit.tolist() == [1, 1]
 
 
@@ -226,10 +228,10 @@ def test_losses_count_hidden_tokens_alone() -> None:
     model = trained(la.SE3)
     poses = la.SE3.random(2, 6)
     hidden = hidden_some(6, 2).expand(2, 6)
-    losses = infill_losses(model, model(poses, hidden), poses, hidden)
+    losses = infill_losses(model, model(poses, missing=hidden), poses, missing=hidden)
     assert (losses.error[~hidden] == 0).all()
     assert (losses.error[hidden] > 0).all()
-    whole = la.infill_loss(model, model(poses, hidden), poses, hidden)
+    whole = la.infill_loss(model, model(poses, missing=hidden), poses, missing=hidden)
     assert whole.item() == pytest.approx(
         ((losses.risk + 0.1 * losses.misfit).sum() / 2).item(), rel=1e-5
     )
@@ -239,7 +241,9 @@ def test_losses_count_hidden_tokens_alone() -> None:
 def test_doubts_do_not_change_answers() -> None:
     model = trained(la.SE2)
     poses, hidden = la.SE2.random(2, 6), hidden_some(6, 2).expand(2, 6)
-    infill_losses(model, model(poses, hidden), poses, hidden).misfit.sum().backward()
+    infill_losses(
+        model, model(poses, missing=hidden), poses, missing=hidden
+    ).misfit.sum().backward()
     assert model.doubt.weight.grad is not None
     assert all(p.grad is None or not p.grad.any() for p in model.transformer.parameters())
 
@@ -266,7 +270,9 @@ def test_checkpoints_keep_units_bounds_and_bends(count: int, tmp_path: Path) -> 
     again = la.InfillModel.from_pretrained(tmp_path)
     assert again.bends == count
     poses, hidden = la.Aff2.random(5), hidden_some(5, 2)
-    for one, other in zip(model.fill(poses, hidden), again.fill(poses, hidden), strict=True):
+    for one, other in zip(
+        model.fill(poses, missing=hidden), again.fill(poses, missing=hidden), strict=True
+    ):
         assert torch.equal(one, other)
 
 
@@ -274,9 +280,9 @@ def test_bad_calls_are_met_with_a_sentence() -> None:
     model = la.InfillModel(la.SE2, SMALL)
     poses = la.SE2.random(2, 3)
     with pytest.raises(ValueError, match="set 1 has no visible pose"):
-        model.fill(poses, torch.tensor([[True, False, False], [True, True, True]]))
+        model.fill(poses, missing=torch.tensor([[True, False, False], [True, True, True]]))
     with pytest.raises(ValueError, match=r"level must be one of 0.5, 0.8, 0.9, 0.95, got 0.7"):
-        model.fill(poses, hidden_some(3, 1).expand(2, 3), level=0.7)
+        model.fill(poses, missing=hidden_some(3, 1).expand(2, 3), level=0.7)
 
 
 def test_features_are_of_places_alone() -> None:
@@ -293,11 +299,13 @@ def test_vector_tokens_do_not_mind_where_the_origin_is() -> None:
     torch.nn.init.normal_(model.transformer.correction[-1].weight)
     poses, hidden = la.SE2.random(2, 6), hidden_some(6, 2).expand(2, 6)
     a = la.SE2.from_xy_theta(torch.tensor([3.0, -2.0, 0.0]))
-    moved = model(la.SE2.compose(a, poses), hidden).poses
-    torch.testing.assert_close(moved, la.SE2.compose(a, model(poses, hidden).poses))
+    moved = model(la.SE2.compose(a, poses), missing=hidden).poses
+    torch.testing.assert_close(moved, la.SE2.compose(a, model(poses, missing=hidden).poses))
     turned = la.SE2.from_xy_theta(torch.tensor([0.0, 0.0, 1.0]))
-    other = model(la.SE2.compose(turned, poses), hidden).poses
-    assert not torch.allclose(other, la.SE2.compose(turned, model(poses, hidden).poses), atol=1e-2)
+    other = model(la.SE2.compose(turned, poses), missing=hidden).poses
+    assert not torch.allclose(
+        other, la.SE2.compose(turned, model(poses, missing=hidden).poses), atol=1e-2
+    )
 
 
 def test_around_is_what_one_would_count() -> None:

@@ -39,16 +39,16 @@ def model_of(group: la.Group, built: type[la.InfillModel] = la.InfillModel) -> l
 def test_a_step_that_repeats_is_found_and_moves_with_the_set(group: la.Group) -> None:
     model, poses = model_of(group), two_steps(group)
     hidden, kinds = HIDDEN.expand(3, 10), KINDS.double().expand(3, 10, 2)
-    model.measure(poses, hidden, features=kinds)
+    model.measure(poses, missing=hidden, features=kinds)
     gap = torch.where(hidden[..., None, None], torch.nan, poses)
-    found = model.fill(gap, hidden, features=kinds).poses
+    found = model.fill(gap, missing=hidden, features=kinds).poses
     between = la.interpolate(group, poses, ~hidden)
     assert (between - poses)[hidden].abs().max() > 0.01
     torch.testing.assert_close(found, poses, atol=1e-9, rtol=1e-9)
     a = group.random(dtype=torch.float64, generator=torch.Generator().manual_seed(5))
-    moved = model.fill(group.compose(a, poses), hidden, features=kinds).poses
+    moved = model.fill(group.compose(a, poses), missing=hidden, features=kinds).poses
     torch.testing.assert_close(moved, group.compose(a, found), atol=1e-9, rtol=1e-9)
-    alone = model.fill(gap[1], HIDDEN, features=KINDS.double()).poses  # without a batch
+    alone = model.fill(gap[1], missing=HIDDEN, features=KINDS.double()).poses  # without a batch
     torch.testing.assert_close(alone, found[1], atol=1e-9, rtol=1e-9)
 
 
@@ -57,9 +57,9 @@ def test_padding_and_hidden_tokens_are_no_examples() -> None:
     model, poses = model_of(la.SE3), two_steps(la.SE3)
     hidden, kinds = HIDDEN.expand(3, 10), KINDS.double().expand(3, 10, 2)
     mask = (torch.arange(10) < 8).expand(3, 10)
-    first = model(poses, hidden, mask, kinds)
+    first = model(poses, missing=hidden, mask=mask, features=kinds)
     poses = torch.where((mask & ~hidden)[..., None, None], poses, la.SE3.random(3, 10).double())
-    second = model(poses, hidden, mask, kinds)
+    second = model(poses, missing=hidden, mask=mask, features=kinds)
     assert torch.equal(first.votes, second.votes)
     assert torch.equal(first.analogies[hidden], second.analogies[hidden])
 
@@ -67,11 +67,11 @@ def test_padding_and_hidden_tokens_are_no_examples() -> None:
 def test_vector_tokens_have_their_analogies_where_the_set_is() -> None:
     model, poses = model_of(la.SE3, la.VectorInfillModel), two_steps(la.SE3)
     hidden, kinds = HIDDEN.expand(3, 10), KINDS.double().expand(3, 10, 2)
-    model.measure(poses, hidden, features=kinds)
+    model.measure(poses, missing=hidden, features=kinds)
     out = model.eval()(poses, hidden, features=kinds)
     off = (out.analogies[hidden] - poses[hidden][:, None]).abs().amax((-1, -2)).amin(-1)
     assert off.max() < 1e-9
-    assert infill_losses(model, out, poses, hidden).error.max() < 1e-9
+    assert infill_losses(model, out, poses, missing=hidden).error.max() < 1e-9
 
 
 def test_gradients_are_finite_with_and_without_analogies() -> None:
@@ -79,9 +79,9 @@ def test_gradients_are_finite_with_and_without_analogies() -> None:
         model = model_of(la.Aff3)
         poses, hidden = two_steps(la.Aff3)[:, :size], (torch.arange(size) == 1).expand(3, size)
         kinds = KINDS.double()[:size].expand(3, size, 2)
-        out = model(poses, hidden, features=kinds)
+        out = model(poses, missing=hidden, features=kinds)
         assert bool(out.votes[hidden][..., 1 + size :].isneginf().all()) is (size == 3)
-        la.infill_loss(model, out, poses, hidden).backward()
+        la.infill_loss(model, out, poses, missing=hidden).backward()
         assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
         assert bool(model.analogy.weights.grad.any()) is (size > 3)
 

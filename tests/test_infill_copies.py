@@ -49,11 +49,11 @@ def test_answers_that_copy_move_with_the_poses(group: la.Group) -> None:
     model, poses, hidden = copying(group), parts(group), at(3, 4)
     a = group.random(dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     known, names = hidden.expand(4, 8), NAMES.double().expand(4, 8, 3)
-    model.measure(poses, known, features=names)
-    found = model.fill(poses, known, features=names).poses
-    moved = model.fill(group.compose(a, poses), known, features=names).poses
+    model.measure(poses, missing=known, features=names)
+    found = model.fill(poses, missing=known, features=names).poses
+    moved = model.fill(group.compose(a, poses), missing=known, features=names).poses
     torch.testing.assert_close(moved, group.compose(a, found), atol=1e-9, rtol=1e-9)
-    alone = model.fill(poses[1], hidden, features=NAMES.double()).poses  # without a batch
+    alone = model.fill(poses[1], missing=hidden, features=NAMES.double()).poses  # without a batch
     torch.testing.assert_close(alone, found[1], atol=1e-9, rtol=1e-9)
     # What is the same in all tokens of a kind is copied, to the last bit.
     n = group.n
@@ -94,10 +94,10 @@ def test_copies_are_learned() -> None:
         poses = parts(la.SE3, 16, step).float()
         poses[:, 4] = with_position(poses[:, 0], poses[:, 5])  # of another kind, and a place
         names = NAMES.expand(16, 8, 3)
-        out = model(poses, hidden, features=names)
-        errors.append(infill_losses(model, out, poses, hidden).error.sum().item())
+        out = model(poses, missing=hidden, features=names)
+        errors.append(infill_losses(model, out, poses, missing=hidden).error.sum().item())
         optimiser.zero_grad()
-        la.infill_loss(model, out, poses, hidden).backward()
+        la.infill_loss(model, out, poses, missing=hidden).backward()
         optimiser.step()
     assert sum(errors[-5:]) < 0.05 * sum(errors[:5])
 
@@ -110,7 +110,7 @@ def test_a_frame_is_told_where_it_is_asked_for() -> None:
     for framed in (False, True):
         model = copying(la.SE3, framed=framed)
         votes = [
-            model(la.SE3.compose(x, poses), hidden, features=names).votes[hidden].exp()
+            model(la.SE3.compose(x, poses), missing=hidden, features=names).votes[hidden].exp()
             for x in (la.SE3.identity().double(), shift, a)
         ]
         torch.testing.assert_close(votes[0], votes[1])  # places are from the mean of visible ones
@@ -141,7 +141,7 @@ def test_checkpoints_keep_what_a_model_was_built_with(tmp_path: Path) -> None:
 def test_features_that_are_missing_are_asked_for() -> None:
     model, poses, hidden = copying(la.SE2), parts(la.SE2), at(3).expand(4, 8)
     with pytest.raises(ValueError, match=r"features must have shape \[4, 8, 3\], got none"):
-        model(poses, hidden)
+        model(poses, missing=hidden)
     with pytest.raises(ValueError, match=r"features must have shape \[4, 8, 0\], got \[4, 8, 3\]"):
         la.InfillModel(la.SE2, SMALL)(poses.float(), hidden, features=NAMES.expand(4, 8, 3))
 
@@ -152,7 +152,9 @@ def test_every_parameter_of_a_copying_model_learns() -> None:
     for features in (0, 3):
         model = la.InfillModel(la.SE3, SMALL, features=features, copies=True)
         names = NAMES.expand(4, 8, 3) if features else None
-        la.infill_loss(model, model(poses, hidden, None, names), poses, hidden).backward()
+        la.infill_loss(
+            model, model(poses, missing=hidden, features=names), poses, missing=hidden
+        ).backward()
         assert [name for name, p in model.named_parameters() if p.grad is None] == []
 
 
@@ -162,10 +164,10 @@ def test_padding_may_hold_anything() -> None:
     names = NAMES.double().expand(4, 8, 3)
     spoiled = torch.where(mask[..., None, None], poses, torch.nan)
     worse = torch.where(mask[..., None], names, torch.nan)
-    plain = model(poses, hidden, mask, names)
-    found = model(spoiled, hidden, mask, worse)
+    plain = model(poses, missing=hidden, mask=mask, features=names)
+    found = model(spoiled, missing=hidden, mask=mask, features=worse)
     assert torch.equal(plain.poses[mask], found.poses[mask])
-    la.infill_loss(model, found, spoiled, hidden).backward()
+    la.infill_loss(model, found, spoiled, missing=hidden).backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
-    within = model.fill(poses, hidden | ~mask, mask, names).within
+    within = model.fill(poses, missing=hidden | ~mask, mask=mask, features=names).within
     assert (within[~mask] == 0).all()

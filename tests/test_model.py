@@ -224,7 +224,7 @@ def test_masks_of_pairs_know_padding_too() -> None:
 
 def test_features_tell_tokens_apart() -> None:
     model, poses = model_of(la.SE2, features=2), poses_of(la.SE2, 1, 5)
-    a, b = (model(poses, torch.full((1, 5, 2), x)) for x in (0.0, 1.0))
+    a, b = (model(poses, features=torch.full((1, 5, 2), x)) for x in (0.0, 1.0))
     assert difference(a, b) > 1e-2
 
 
@@ -258,7 +258,7 @@ def test_features_of_padding_may_hold_anything() -> None:
     model, poses = model_of(la.SE3, features=3), poses_of(la.SE3, 1, 5)
     mask, features = torch.tensor([[True] * 3 + [False] * 2]), torch.randn(1, 5, 3)
     features[0, 3:] = torch.nan
-    out = model(poses, features, mask)
+    out = model(poses, mask=mask, features=features)
     assert out.poses.isfinite().all()
     assert out.hidden.isfinite().all()
 

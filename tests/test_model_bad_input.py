@@ -66,7 +66,7 @@ def test_features_must_be_there_and_fit() -> None:
     with pytest.raises(ValueError, match="reads 3 features a token"):
         model(POSES)
     with pytest.raises(ValueError, match=r"features must have shape \[2, 5, 3\]"):
-        model(POSES, torch.zeros(B, N, 4))
+        model(POSES, features=torch.zeros(B, N, 4))
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_completion_needs_a_token_in_every_set() -> None:
     model = la.CompletionModel(la.SE3)
     mask = torch.tensor([[True] * N, [False] * N])
     with pytest.raises(ValueError, match="set 1 has no real token"):
-        model.complete(POSES, mask)
+        model.complete(POSES, mask=mask)
     with pytest.raises(ValueError, match="nothing to complete"):
         model.complete(POSES[:, :0])
 
@@ -151,7 +151,22 @@ def test_what_comes_with_the_poses_has_their_batch(arguments: dict[str, torch.Te
 
 def test_a_mask_in_the_place_of_features_is_recognised() -> None:
     with pytest.raises(ValueError, match=r"was the mask meant\? Pass mask="):
-        la.LieTransformer(la.SE3)(POSES, torch.ones(B, N, dtype=torch.bool))
+        la.LieTransformer(la.SE3)(POSES, features=torch.ones(B, N, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("kind", [la.LieTransformer, la.CompletionModel, la.VectorCompletionModel])
+def test_arguments_after_the_poses_are_passed_by_name(kind: type) -> None:
+    with pytest.raises(TypeError, match=r"after poses by name: \w+\(poses, mask=\.\.\., features="):
+        kind(la.SE3)(POSES, torch.ones(B, N, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("name", ["forward", "fill", "measure"])
+def test_poses_to_be_found_are_missing_not_hidden(name: str) -> None:
+    call, missing = getattr(la.InfillModel(la.SE3), name), torch.ones(B, N, dtype=torch.bool)
+    with pytest.raises(TypeError, match=r"after poses by name: InfillModel.*missing=\.\.\., mask="):
+        call(POSES, missing)
+    with pytest.raises(TypeError, match=r"hidden= is called missing= since version 0\.2"):
+        call(POSES, hidden=missing)
 
 
 def test_configs_and_groups_of_the_wrong_kind() -> None:
@@ -244,9 +259,9 @@ def test_a_mask_of_lengths_is_told_what_to_do() -> None:
 def test_heads_name_masks_that_do_not_fit(head: torch.nn.Module) -> None:
     h = torch.zeros(B, N, 8)
     with pytest.raises(ValueError, match=r"mask must be boolean of shape \[2, 5\]"):
-        head(h, torch.ones(B, N))
+        head(h, mask=torch.ones(B, N))
     with pytest.raises(TypeError, match=r"mask must be a torch.Tensor, got list"):
-        head(h, [True])
+        head(h, mask=[True])
 
 
 def test_completion_loss_names_its_arguments() -> None:

@@ -35,7 +35,7 @@ def test_attached_it_sees_every_batch_of_a_model() -> None:
     model, monitor = la.CompletionModel(la.SE3), la.ChartMonitor(la.SE3)
     handle = monitor.attach(model)
     poses, mask = la.SE3.random(2, 5), torch.arange(5).expand(2, -1) < 4
-    model(poses, None, mask)
+    model(poses, mask=mask)
     model(poses=poses, mask=mask)
     handle.remove()
     model(poses)

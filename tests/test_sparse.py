@@ -74,8 +74,9 @@ def test_a_model_wants_dense_tensors(name: str, layout: str) -> None:
 
 @pytest.mark.parametrize("kind", [la.CompletionModel, la.VectorCompletionModel, la.InfillModel])
 def test_other_models_want_dense_poses(kind: type, layout: str) -> None:
+    name = "missing" if kind is la.InfillModel else "mask"
     with refused("poses"):
-        kind(la.SE3)(LAYOUTS[layout](POSES), torch.ones(B, N, dtype=torch.bool))
+        kind(la.SE3)(LAYOUTS[layout](POSES), **{name: torch.ones(B, N, dtype=torch.bool)})
 
 
 @pytest.mark.parametrize("method", ["log", "inverse", "check", "project", "adjoint"])

@@ -50,8 +50,8 @@ def gap_loss(model: nn.Module, group: la.Group, poses: Tensor) -> Tensor:
 def hidden_loss(model: nn.Module, group: la.Group, poses: Tensor) -> Tensor:
     hidden = (torch.arange(7) == 3).expand(4, 7)
     if (model.unit == 1).all():
-        model.measure(poses, hidden)
-    losses = infill_losses(model, model(poses, hidden), poses, hidden)
+        model.measure(poses, missing=hidden)
+    losses = infill_losses(model, model(poses, missing=hidden), poses, missing=hidden)
     return losses.risk.mean()  # doubts follow the answers: their misfit may grow for a while
 
 

@@ -21,6 +21,7 @@ import torch.distributed as dist
 import torch.distributed.nn
 from torch import Tensor
 
+from ._core.calls import by_name
 from ._core.tensors import island
 from .geometry.pairs import DeferredRelations, require_set, require_sets
 from .groups import Group, get_group
@@ -176,20 +177,21 @@ def sharded_attention(
     return run(request, backend)
 
 
+@by_name()
 def sharded_forward(
     model: LieTransformer,
     poses: Tensor,
-    features: Tensor | None = None,
-    mask: Tensor | None = None,
     *,
+    mask: Tensor | None = None,
+    features: Tensor | None = None,
     processes: Processes = None,
 ) -> LieTransformerOutput:
-    """`model(poses, features, mask)` of a set of which this process holds some tokens.
+    """`model(poses, mask=, features=)` of a set of which this process holds some tokens.
 
     Args:
         model: the same in every process. Pose updates work; `normalise`, which wants the whole
             set at once, does not, and nothing is pruned.
-        poses, features, mask: this process's, `[..., n, ...]`; mask is one of tokens.
+        poses, mask, features: this process's, `[..., n, ...]`; mask is one of tokens.
     Returns:
         The output of this process's tokens. Parameters get the gradients of those alone: call
         `sum_gradients` after `backward`.

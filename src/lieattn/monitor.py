@@ -91,8 +91,7 @@ class ChartMonitor:
         return model.register_forward_pre_hook(self._count, with_kwargs=True)
 
     def _count(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        call = dict(zip(("poses", "features", "mask"), args, strict=False)) | kwargs
-        poses, mask = call.get("poses"), call.get("mask")
+        poses, mask = args[0] if args else kwargs.get("poses"), kwargs.get("mask")
         if isinstance(poses, Tensor):  # the model says what is wrong with anything else
             tokens = mask if isinstance(mask, Tensor) and mask.dim() == poses.dim() - 2 else None
             self.update(poses, tokens)

@@ -167,16 +167,18 @@ def test_hidden_states_of_translations_are_unchanged_by_orthogonal_matrices(n: i
     features = torch.randn(4, 7, 3, generator=generator, dtype=torch.float64)
     turn = orthogonal(n, generator)
     turned = turn @ poses @ turn.mT
-    before = model(poses, features).hidden
-    naive = (model(turned, features).hidden - before).abs().max()
+    before = model(poses, features=features).hidden
+    naive = (model(turned, features=features).hidden - before).abs().max()
     for layer in model.layers:
         columns = layer.attention.value.weight.data[:, config.dim :]
         columns.copy_(columns @ turn[:n, :n].mT)
-    torch.testing.assert_close(model(turned, features).hidden, before)
+    torch.testing.assert_close(model(turned, features=features).hidden, before)
     assert naive > 0.01  # of the directions that values carry
     for layer in model.layers:
         layer.attention.value.weight.data[:, config.dim :] = 0
-    torch.testing.assert_close(model(turned, features).hidden, model(poses, features).hidden)
+    torch.testing.assert_close(
+        model(turned, features=features).hidden, model(poses, features=features).hidden
+    )
 
 
 def test_a_product_of_groups_has_blocks_that_keep_to_one_factor() -> None:

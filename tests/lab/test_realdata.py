@@ -257,8 +257,8 @@ def test_invariant_point_attention_is_a_rival_on_se3() -> None:
     poses = la.SE3.random(2, 7)
     hidden = (torch.arange(7) == 3).expand(2, 7)
     a = la.SE3.random()
-    moved = model(la.SE3.compose(a, poses), hidden).poses
-    expected = la.SE3.compose(a, model(poses, hidden).poses)
+    moved = model(la.SE3.compose(a, poses), missing=hidden).poses
+    expected = la.SE3.compose(a, model(poses, missing=hidden).poses)
     torch.testing.assert_close(moved, expected, atol=1e-3, rtol=1e-3)
     with pytest.raises(RunError, match=r"model IPA knows SE\(3\), not SE\(2\)"):
         PointInfillModel(la.SE2, la.LieTransformerConfig())

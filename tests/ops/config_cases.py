@@ -112,7 +112,7 @@ def _run(
         torch.backends.mkldnn.flags(enabled=not autocast),
         torch.autocast("cpu", torch.bfloat16, enabled=autocast),
     ):
-        return model(poses, features)
+        return model(poses, features=features)
 
 
 def apart(a: dict[str, Tensor], b: dict[str, Tensor]) -> float:

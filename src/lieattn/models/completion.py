@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from .._core.calls import by_name, evaluating
 from .._core.masks import split_mask
-from .._core.modes import evaluating
 from .._core.pytree import exportable
 from .._core.tensors import island, readable
 from .._core.text import unknown
@@ -62,27 +62,30 @@ class CompletionModel(Pretrained, nn.Module):
         self.group, self.config = self.transformer.group, self.transformer.config
         self.gap = GapHead(self.config.dim)
 
+    @by_name()
     def forward(
         self,
         poses: Tensor,
-        features: Tensor | None = None,
+        *,
         mask: Tensor | None = None,
+        features: Tensor | None = None,
         **options: Tensor | None,
     ) -> CompletionOutput:
         """Gap logits and corrections. Arguments as of `LieTransformer.forward`."""
-        out = self.transformer(poses, features, mask, **options)
+        out = self.transformer(poses, mask=mask, features=features, **options)
         tokens, _ = split_mask(mask, poses, options.get("neighbours"))
         with island(poses, self.config.autocast):
-            gap = self.gap(out.hidden, tokens)
+            gap = self.gap(out.hidden, mask=tokens)
         return CompletionOutput(gap, out.delta, out.poses, out.hidden, out.frames)
 
+    @by_name()
     @torch.no_grad()
     def complete(
         self,
         poses: Tensor,
+        *,
         mask: Tensor | None = None,
         features: Tensor | None = None,
-        *,
         flanks: str = "one",
         **options: Tensor | None,
     ) -> Completion:
@@ -102,7 +105,7 @@ class CompletionModel(Pretrained, nn.Module):
         if flanks not in FLANKS:
             raise ValueError(unknown("flanks", flanks, FLANKS))
         with evaluating(self):
-            out = self(poses, features, mask, **options)
+            out = self(poses, mask=mask, features=features, **options)
         tokens, _ = split_mask(mask, poses, options.get("neighbours"))
         _require_tokens(poses, tokens)
         probabilities = out.gap.float().softmax(-1)

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from .. import scores
+from .._core.calls import by_name
 from .._core.masks import both, pair_mask, without_padding
 from .._core.tensors import at_least_float32, autocasting, common_batch, island, require_tensors
 from ..geometry.pairs import (
@@ -95,16 +96,17 @@ class LieAttention(nn.Module):
         self.query_key = nn.Linear(dim, 2 * dim) if content else None
         self.out = nn.Linear(dim, dim)
 
+    @by_name()
     def forward(
         self,
         h: Tensor,
         poses: Tensor | Relations | DeferredRelations,
         *,
-        context: Tensor | None = None,
-        context_poses: Tensor | None = None,
         mask: Tensor | None = None,
         bias: Tensor | None = None,
         neighbours: Tensor | None = None,
+        context: Tensor | None = None,
+        context_poses: Tensor | None = None,
     ) -> Tensor:
         """Updates `[..., Nq, d]` of hidden states.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from .._core.calls import by_name
 from .._core.tensors import require_tensors
 from .._core.text import unknown
 
@@ -41,7 +42,8 @@ class GapHead(nn.Module):
         super().__init__()
         self.linear = nn.Linear(dim, 1)
 
-    def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+    @by_name()
+    def forward(self, h: Tensor, *, mask: Tensor | None = None) -> Tensor:
         """Logits `[..., N]` of states `[..., N, d]`; mask `[..., N]`, True = real token."""
         logits = self.linear(h).squeeze(-1)
         if mask is None:
@@ -69,7 +71,8 @@ class InvariantReadout(nn.Module):
         self.pooling = pooling
         self.mlp = nn.Sequential(nn.Linear(dim, dim), nn.GELU(), nn.Linear(dim, out))
 
-    def forward(self, h: Tensor, mask: Tensor | None = None) -> Tensor:
+    @by_name()
+    def forward(self, h: Tensor, *, mask: Tensor | None = None) -> Tensor:
         """`[..., out]` of states `[..., N, d]`; mask `[..., N]`, True = real token."""
         require_tensors(h=h)
         if mask is None:

@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from .._core.calls import by_name
 from .._core.masks import split_mask
 from .._core.pytree import exportable
 from .._core.tensors import at_least_float32, island, require_tensors
@@ -117,12 +118,13 @@ class LieTransformer(Pretrained, nn.Module):
         self.norm = nn.LayerNorm(config.dim)
         self.correction = CorrectionHead(config.dim, group.dim)
 
+    @by_name()
     def forward(
         self,
         poses: Tensor,
-        features: Tensor | None = None,
-        mask: Tensor | None = None,
         *,
+        mask: Tensor | None = None,
+        features: Tensor | None = None,
         frozen: Tensor | None = None,
         bias: Tensor | None = None,
         neighbours: Tensor | None = None,
@@ -132,9 +134,9 @@ class LieTransformer(Pretrained, nn.Module):
         Args:
             poses: `[..., N, m, m]`, float32 or float64. Geometry runs in their dtype, the network
                 in that of its parameters.
-            features: invariant features of the tokens, `[..., N, config.features]`.
             mask: `[..., N]`, True = real token; the poses of padding may hold anything. Or
                 `[..., N, N]`, True where token i may attend to token j, e.g. a causal mask.
+            features: invariant features of the tokens, `[..., N, config.features]`.
             frozen: `[..., N]`, True = this token's pose stays as it is.
             bias: added to the logits (edge features), `[..., H, N, N]` where sizes of 1 broadcast,
                 or `[N, N]` for all sets and heads.

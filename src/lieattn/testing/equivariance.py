@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
-from .._core.modes import evaluating
+from .._core.calls import evaluating
 from ..groups import Group
 from ..losses import squared_chord
 

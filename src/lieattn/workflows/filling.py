@@ -133,7 +133,9 @@ def _answers(
     rows = torch.arange(len(spans))
     places = torch.tensor([i - start for i, start, _ in spans])
     try:
-        done = trained.model.fill(windows.poses, hidden, there, windows.features, level=level)
+        done = trained.model.fill(
+            windows.poses, missing=hidden, mask=there, features=windows.features, level=level
+        )
     except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
         raise _not_finite(trained, x) from None
     g, bounds = done.poses[rows, places].double(), done.within[rows, places]

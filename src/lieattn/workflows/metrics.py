@@ -68,7 +68,7 @@ def answer_of(name: str, model: InfillModel) -> Answer:
 
     def answer(windows: Stack, hidden: Tensor) -> tuple[Tensor, Tensor]:
         try:
-            out = model(windows.poses, hidden, windows.mask, windows.features)
+            out = model(windows.poses, missing=hidden, mask=windows.mask, features=windows.features)
         except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
             out = None
         if out is None or not out.poses[hidden].isfinite().all():
@@ -76,7 +76,7 @@ def answer_of(name: str, model: InfillModel) -> Answer:
                 f"the model {name} gives no finite answer: its weights are too large. Train it "
                 "again."
             )
-        return out.poses, model.bounds(out.doubt)
+        return out.poses, model.bounds(out.log_error)
 
     return answer
 

@@ -14,7 +14,7 @@ from ..geometry.errors import relative_errors, softened
 from ..geometry.interpolation import interpolate
 from ..groups import Group
 from ..models.baselines import BASELINES
-from ..models.infill.loss import DOUBTS, infill_losses
+from ..models.infill.loss import LOG_ERRORS, infill_losses
 from ..models.infill.model import InfillModel
 from ..nn.config import LieTransformerConfig
 from .errors import block_errors
@@ -99,7 +99,7 @@ class Trainer:
         rows, hidden = Stream(
             train.rows(some), len(some), self.settings.hide, self.settings.gaps, self.settings.seed
         ).batch(0)
-        self.model.measure(rows.poses, hidden, rows.mask, rows.features)
+        self.model.measure(rows.poses, missing=hidden, mask=rows.mask, features=rows.features)
         return self._interpolated([(rows, hidden)])
 
     def _interpolated(self, exam: list[tuple[Stack, Tensor]]) -> float:
@@ -145,9 +145,9 @@ class Trainer:
         dropout = generator(f"dropout {self.processes.rank}", self.settings.seed, step)
         torch.manual_seed(dropout.initial_seed())
         self.network.train()
-        out = self.network(own.poses, hidden, own.mask, own.features)
-        losses = infill_losses(self.model, out, own.poses, hidden)
-        part = (losses.risk + DOUBTS * losses.misfit).sum() / count
+        out = self.network(own.poses, missing=hidden, mask=own.mask, features=own.features)
+        losses = infill_losses(self.model, out, own.poses, missing=hidden)
+        part = (losses.risk + LOG_ERRORS * losses.misfit).sum() / count
         self.optimiser.zero_grad()
         # Gradients are averaged over processes, the loss is a sum over them.
         (part * self.processes.size).backward()
@@ -166,27 +166,29 @@ class Trainer:
 
     @torch.no_grad()
     def _check(self) -> tuple[float, Tensor, Tensor]:
-        """Of the hidden validation tokens: mean loss, errors by block, doubts."""
+        """Of the hidden validation tokens: mean loss, errors by block, predicted log errors."""
         self.model.eval()
-        losses, errors, doubts = [], [], []
+        losses, errors, log_errors = [], [], []
         for windows, hidden in self.checks:
             for rows in torch.arange(len(hidden)).split(CHUNK):
                 own, chosen = windows.rows(rows).trimmed(hidden[rows])
-                out = self.model(own.poses, chosen, own.mask, own.features)
-                losses.append(infill_losses(self.model, out, own.poses, chosen).error[chosen])
+                out = self.model(own.poses, missing=chosen, mask=own.mask, features=own.features)
+                losses.append(
+                    infill_losses(self.model, out, own.poses, missing=chosen).error[chosen]
+                )
                 found, _ = block_errors(self.model.group, out.poses[chosen], own.poses[chosen])
                 errors.append(found)
-                doubts.append(out.doubt[chosen])
-        return torch.cat(losses).mean().item(), torch.cat(errors), torch.cat(doubts)
+                log_errors.append(out.log_error[chosen])
+        return torch.cat(losses).mean().item(), torch.cat(errors), torch.cat(log_errors)
 
     def validate(self) -> dict[str, Any]:
         """Loss, over that of interpolation, and errors on the validation windows.
 
         The model's bounds are calibrated on them.
         """
-        loss, error, doubt = self._check()
+        loss, error, log_error = self._check()
         loss /= self.baseline
-        self.model.calibrate(error, doubt, self._different)
+        self.model.calibrate(error, log_error, self._different)
         better = loss < self.progress.best_loss
         if better:
             self.progress.best_loss, self.progress.best_step = loss, self.progress.step

@@ -61,7 +61,7 @@ class PointTransformer(Pretrained, nn.Module):
         self.correction = CorrectionHead(config.dim, self.group.dim)
 
     def forward(
-        self, poses: Tensor, features: Tensor, mask: Tensor | None = None
+        self, poses: Tensor, *, mask: Tensor | None = None, features: Tensor
     ) -> LieTransformerOutput:
         """As `LieTransformer.forward`."""
         there = torch.ones(poses.shape[:-2], dtype=torch.bool) if mask is None else mask

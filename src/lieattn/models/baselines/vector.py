@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from ..._core.calls import by_name
 from ..._core.masks import both, pair_mask, split_mask
 from ..._core.tensors import island, require_tensors
 from ...geometry.pairs import require_set
@@ -84,8 +85,9 @@ class VectorTransformer(Pretrained, nn.Module):
         self.norm = nn.LayerNorm(dim)
         self.correction = CorrectionHead(dim, group.dim)
 
+    @by_name()
     def forward(
-        self, poses: Tensor, features: Tensor | None = None, mask: Tensor | None = None
+        self, poses: Tensor, *, mask: Tensor | None = None, features: Tensor | None = None
     ) -> LieTransformerOutput:
         """As `LieTransformer.forward`."""
         require_tensors(features=features, mask=mask)
@@ -165,24 +167,27 @@ class VectorInfillModel(InfillModel):
 
     backbone = VectorTransformer
 
+    @by_name(hidden="missing")
     def forward(
         self,
         poses: Tensor,
-        hidden: Tensor,
+        *,
+        missing: Tensor,
         mask: Tensor | None = None,
         features: Tensor | None = None,
     ) -> InfillOutput:
         """As `InfillModel.forward`."""
         if self.group.matrix_size == self.group.n:  # no positions
-            return super().forward(poses, hidden, mask, features)
-        visible = ~hidden if mask is None else mask & ~hidden
+            return super().forward(poses, missing=missing, mask=mask, features=features)
+        visible = ~missing if mask is None else mask & ~missing
         mean = mean_position(poses, visible)
         there = self.group.identity(*mean.shape[:-1]).to(poses)
         there[..., :-1, -1] = mean
         known = torch.where(visible[..., None, None], poses, torch.eye(poses.shape[-1]).to(poses))
-        out = super().forward(self.group.relative(there, known), hidden, mask, features)
+        local = self.group.relative(there, known)
+        out = super().forward(local, missing=missing, mask=mask, features=features)
         moved = self.group.compose(there, out.poses)
-        answers = torch.where(hidden[..., None, None], moved, poses)
+        answers = torch.where(missing[..., None, None], moved, poses)
         frames, shifted = (self.group.compose(there, x) for x in (out.frames, out.moved))
         analogies = out.analogies
         if analogies is not None:

@@ -8,34 +8,36 @@ import torch
 from torch import Tensor
 from torch.nn.functional import smooth_l1_loss
 
+from ..._core.calls import by_name
 from ..._core.tensors import island
 from ...geometry.errors import relative_errors, softened
 from .model import InfillModel, InfillOutput
 from .pointer import options_of, unlikeliness
 
-DOUBTS = 0.1  # weight of their misfit, which changes nothing but doubts
-SMALLEST = 1e-3  # of an error over that of interpolation, below which doubts are all the same
+LOG_ERRORS = 0.1  # weight of the misfit, whose gradient reaches those predictions alone
+SMALLEST = 1e-3  # of an error over that of interpolation: smaller ones count as this
 
 
 class InfillLosses(NamedTuple):
-    """Of every token, `[..., N]`, zero where nothing was hidden."""
+    """Of every token, `[..., N]`, zero where nothing is missing."""
 
     error: Tensor  # of the answer; without a gradient
     risk: Tensor  # error of the corrected guess, and how unlikely copies near the truth are
-    misfit: Tensor  # of the doubts
+    misfit: Tensor  # of the predicted log errors
 
 
+@by_name(hidden="missing")
 def infill_losses(
-    model: InfillModel, out: InfillOutput, truth: Tensor, hidden: Tensor
+    model: InfillModel, out: InfillOutput, truth: Tensor, *, missing: Tensor
 ) -> InfillLosses:
     """What `infill_loss` is the mean of.
 
     Errors are those of the tables: norms of the blocks of `log(answer^-1 truth)` over those of
     interpolation, a mean over blocks; small ones count by their squares. The misfit is between the
-    doubts and the logarithms of the errors of blocks.
+    predicted log errors of blocks and the true ones.
     """
     group, unit = model.group, model.unit
-    rows = hidden.nonzero(as_tuple=True)
+    rows = missing.nonzero(as_tuple=True)
     with island(truth):
         goal = truth[rows]
         risk = softened(relative_errors(group, unit, out.moved[rows], goal)).mean(-1)
@@ -45,20 +47,23 @@ def infill_losses(
         with torch.no_grad():
             off = relative_errors(group, unit, out.poses[rows], goal)
             found = off.clamp(min=SMALLEST).log()
-        misfit = smooth_l1_loss(out.doubt[rows], found.to(out.doubt), reduction="none").mean(-1)
-    nothing = risk.new_zeros(hidden.shape)
+        misfit = smooth_l1_loss(
+            out.log_error[rows], found.to(out.log_error), reduction="none"
+        ).mean(-1)
+    nothing = risk.new_zeros(missing.shape)
     return InfillLosses(
         *(nothing.index_put(rows, x.to(risk)) for x in (softened(off).mean(-1), risk, misfit))
     )
 
 
-def infill_loss(model: InfillModel, out: InfillOutput, truth: Tensor, hidden: Tensor) -> Tensor:
-    """The mean loss of hidden tokens: their risk, and a tenth of the misfit of the doubts.
+@by_name(hidden="missing")
+def infill_loss(model: InfillModel, out: InfillOutput, truth: Tensor, *, missing: Tensor) -> Tensor:
+    """The mean over missing tokens of the risk and a tenth of the misfit of predicted log errors.
 
     Args:
         model: of which `out` is.
         truth: all poses, `[..., N, m, m]`.
-        hidden: `[..., N]`, as the model was given; False in padding.
+        missing: `[..., N]`, as the model was given; False in padding.
     """
-    losses = infill_losses(model, out, truth, hidden)
-    return (losses.risk + DOUBTS * losses.misfit).sum() / hidden.sum().clamp(min=1)
+    losses = infill_losses(model, out, truth, missing=missing)
+    return (losses.risk + LOG_ERRORS * losses.misfit).sum() / missing.sum().clamp(min=1)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ..._core.modes import evaluating
+from ..._core.calls import by_name, evaluating
 from ..._core.pytree import exportable
 from ..._core.tensors import at_least_float32, island, require_tensors
 from ...geometry.interpolation import global_relation, interpolate
@@ -27,12 +27,12 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)  # shares of answers that a bound holds for
 
 @exportable
 class InfillOutput(NamedTuple):
-    """What is trained: a correction of each hidden token's first guess, doubts, and votes."""
+    """What is trained: a correction of each missing pose's first guess, log errors, votes."""
 
     delta: Tensor  # [..., N, dim], from each frame to the corrected guess; 0 for what is known
     poses: Tensor  # [..., N, m, m]: answers, and known poses as they were
     frames: Tensor  # [..., N, m, m], what delta corrects: interpolated poses, or where they moved
-    doubt: Tensor  # [..., N, K], logarithm of the error of each block, over `model.unit`
+    log_error: Tensor  # [..., N, K], logarithm of the error of each block, over `model.unit`
     moved: Tensor  # [..., N, m, m]: frames exp(delta)
     # [..., N, P, 1 + N + M], where answers may be copies: logits of `moved`, of each token, and of
     # poses by analogy, for the linear part, and for the position if there is one
@@ -76,9 +76,9 @@ class InfillModel(Pretrained, nn.Module):
 
     >>> import lieattn as la
     >>> model = InfillModel(la.SE3)
-    >>> poses, hidden = la.SE3.random(7), torch.arange(7) == 3
-    >>> done = model.fill(poses, hidden)
-    >>> done.poses.shape, torch.equal(done.poses[~hidden], poses[~hidden]), done.within.shape
+    >>> poses, missing = la.SE3.random(7), torch.arange(7) == 3
+    >>> done = model.fill(poses, missing=missing)
+    >>> done.poses.shape, torch.equal(done.poses[~missing], poses[~missing]), done.within.shape
     (torch.Size([7, 4, 4]), True, torch.Size([7, 2]))
     """
 
@@ -120,7 +120,7 @@ class InfillModel(Pretrained, nn.Module):
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
         blocks = len(self.group.blocks)
-        self.doubt = nn.Linear(config.dim, blocks)
+        self.doubt = nn.Linear(config.dim, blocks)  # `log_error`, by its name in checkpoints
         if self.copies:
             parts = 1 if group.matrix_size == group.n else 2
             self.pointer = Pointer(config.dim, parts, bool(features))
@@ -139,43 +139,45 @@ class InfillModel(Pretrained, nn.Module):
         given.update(copies=int(self.copies), analogies=int(self.analogies))
         return {name: value for name, value in given.items() if value}
 
+    @by_name(hidden="missing")
     def forward(
         self,
         poses: Tensor,
-        hidden: Tensor,
+        *,
+        missing: Tensor,
         mask: Tensor | None = None,
         features: Tensor | None = None,
     ) -> InfillOutput:
-        """Corrections, answers and doubts.
+        """Corrections, answers and predicted log errors.
 
         Args:
             poses: `[..., N, m, m]` in their order; those of hidden tokens may hold anything.
-            hidden: `[..., N]`, True where a pose is to be found.
-            mask: `[..., N]`, True = a token, hidden or not; False = padding.
+            missing: `[..., N]`, True where a pose is to be found.
+            mask: `[..., N]`, True = a token, missing or not; False = padding.
             features: `[..., N, features]`, of all tokens, where the model has such.
         """
         require_set(self.group, poses)
-        require_tensors(hidden=hidden, mask=mask, features=features)
-        there = torch.ones_like(hidden) if mask is None else mask
-        hidden = hidden & there
+        require_tensors(missing=missing, mask=mask, features=features)
+        there = torch.ones_like(missing) if mask is None else mask
+        missing = missing & there
         if features is not None:  # that of padding may be anything
             features = torch.where(there[..., None], features, 0)
-        visible = there & ~hidden
+        visible = there & ~missing
         guess = interpolate(self.group, poses, visible)
-        told = self._told(guess, visible, hidden, features)
-        moving = {"frozen": ~hidden} if self.config.pose_updates else {}
-        out = self.transformer(guess, told, mask, **moving)
+        told = self._told(guess, visible, missing, features)
+        moving = {"frozen": ~missing} if self.config.pose_updates else {}
+        out = self.transformer(guess, mask=mask, features=told, **moving)
         with island(poses):
             delta = at_least_float32(out.delta, out.frames) * self.step
-            delta = torch.where(hidden[..., None], delta, 0)
+            delta = torch.where(missing[..., None], delta, 0)
             moved = self.group.compose(
                 out.frames, self.group.exp(delta, chart=self.group.charts[-1])
             )
         moved = moved.to(poses.dtype)
-        answers = torch.where(hidden[..., None, None], moved, poses)
+        answers = torch.where(missing[..., None, None], moved, poses)
         votes = analogies = None
         if self.copies:
-            rows = hidden.nonzero(as_tuple=True)
+            rows = missing.nonzero(as_tuple=True)
             votes, analogies = self._votes(out.hidden, guess, visible, features, rows)
             options = options_of(moved, guess, analogies, rows)
             # While it learns, the likeliest: what is safest takes as long as attention does.
@@ -183,9 +185,9 @@ class InfillModel(Pretrained, nn.Module):
             if not self.training:
                 chosen = safest(self.group, self.unit, options, votes[rows])
             answers = answers.index_put(rows, assemble(options, chosen))
-        # Detached: doubts are read off the states, they do not change the answers.
-        doubt = self.doubt(out.hidden.detach())
-        return InfillOutput(delta, answers, out.frames, doubt, moved, votes, analogies)
+        # Detached: the prediction of errors does not change the answers.
+        log_error = self.doubt(out.hidden.detach())
+        return InfillOutput(delta, answers, out.frames, log_error, moved, votes, analogies)
 
     def _votes(
         self,
@@ -207,17 +209,17 @@ class InfillModel(Pretrained, nn.Module):
         return votes, others.index_put(rows, found)
 
     def _told(
-        self, guess: Tensor, visible: Tensor, hidden: Tensor, features: Tensor | None
+        self, guess: Tensor, visible: Tensor, missing: Tensor, features: Tensor | None
     ) -> Tensor:
         """What tokens are told, `[..., N, F]`."""
-        told = [place_features(visible, hidden).to(self.unit.dtype)]
+        told = [place_features(visible, missing).to(self.unit.dtype)]
         if features is not None or self.features:
             told.append(self._own_features(features, guess).to(self.unit.dtype))
         if self.framed:
             told.append(in_frame(self.group, guess, visible).to(self.unit.dtype))
         if self.bends:
             near = poses_around(self.group, guess, visible, self.bends, self.step)
-            told.append(torch.where(hidden[..., None], near.to(self.unit.dtype), 0))
+            told.append(torch.where(missing[..., None], near.to(self.unit.dtype), 0))
         return torch.cat(told, -1)
 
     def _own_features(self, features: Tensor | None, poses: Tensor) -> Tensor:
@@ -227,20 +229,21 @@ class InfillModel(Pretrained, nn.Module):
             raise ValueError(f"features must have shape {expected}, got {got}.")
         return features
 
+    @by_name(hidden="missing")
     @torch.no_grad()
     def fill(
         self,
         poses: Tensor,
-        hidden: Tensor,
+        *,
+        missing: Tensor,
         mask: Tensor | None = None,
         features: Tensor | None = None,
-        *,
         level: float = 0.9,
     ) -> Infill:
         """Hidden poses, and bounds that hold for a share `level` of such answers.
 
         Args:
-            poses, hidden, mask, features: as of `forward`. Every set needs a visible pose.
+            poses, missing, mask, features: as of `forward`. Every set needs a visible pose.
             level: 0.5, 0.8, 0.9 or 0.95.
         Returns:
             `Infill(poses, within)`. A bound is what the model expects, times the factor below
@@ -249,24 +252,26 @@ class InfillModel(Pretrained, nn.Module):
         """
         if level not in LEVELS:
             raise ValueError(f"level must be one of {', '.join(map(str, LEVELS))}, got {level}.")
-        require_visible(hidden, mask)
+        require_visible(missing, mask)
         with evaluating(self):
-            out = self(poses, hidden, mask, features)
-        within = self.bounds(out.doubt)[..., LEVELS.index(level)]
-        found = hidden if mask is None else hidden & mask
+            out = self(poses, missing=missing, mask=mask, features=features)
+        within = self.bounds(out.log_error)[..., LEVELS.index(level)]
+        found = missing if mask is None else missing & mask
         return Infill(out.poses, torch.where(found[..., None], within, 0))
 
-    def bounds(self, doubt: Tensor) -> Tensor:
+    def bounds(self, log_error: Tensor) -> Tensor:
         """Bounds of the errors of blocks, physical, at all levels: `[..., K, len(LEVELS)]`."""
-        return (self.unit * doubt.exp())[..., None] * self.factors
+        return (self.unit * log_error.exp())[..., None] * self.factors
 
     # ---- what is measured on data before and after training ----------------------------------
 
+    @by_name(hidden="missing")
     @torch.no_grad()
     def measure(
         self,
         poses: Tensor,
-        hidden: Tensor,
+        *,
+        missing: Tensor,
         mask: Tensor | None = None,
         features: Tensor | None = None,
     ) -> None:
@@ -274,15 +279,15 @@ class InfillModel(Pretrained, nn.Module):
 
         Corrections then start at the size that they need, and losses have no unit.
         """
-        there = torch.ones_like(hidden) if mask is None else mask
-        guess = interpolate(self.group, poses, there & ~hidden)
+        there = torch.ones_like(missing) if mask is None else mask
+        guess = interpolate(self.group, poses, there & ~missing)
         needed, valid = global_relation(self.group, guess, poses)
-        chosen = hidden & there & valid
+        chosen = missing & there & valid
         if not chosen.any():
             return
         self.unit.copy_(self._sizes(self.group.to_physical(needed[chosen])))
         sizes = torch.tensor([block.dim for block in self.group.blocks], device=poses.device)
-        scaled = needed[chosen] / self._set_scales(poses, hidden, mask, features)[chosen]
+        scaled = needed[chosen] / self._set_scales(poses, missing, mask, features)[chosen]
         self.step.copy_((self._sizes(scaled) / sizes.sqrt()).repeat_interleave(sizes))
 
     def _sizes(self, x: Tensor) -> Tensor:
@@ -291,7 +296,7 @@ class InfillModel(Pretrained, nn.Module):
         return torch.where(found > 0, found, 1)
 
     def _set_scales(
-        self, poses: Tensor, hidden: Tensor, mask: Tensor | None, features: Tensor | None
+        self, poses: Tensor, missing: Tensor, mask: Tensor | None, features: Tensor | None
     ) -> Tensor:
         """What the transformer multiplies delta by, `[..., N, dim]`: what a head of ones gives."""
         last = self.transformer.correction[-1]
@@ -299,25 +304,25 @@ class InfillModel(Pretrained, nn.Module):
         last.bias.fill_(1)
         self.step.fill_(1)
         try:
-            scales = self(poses, hidden, mask, features).delta
+            scales = self(poses, missing=missing, mask=mask, features=features).delta
         finally:
             last.bias.zero_()
             self.step.copy_(step)
         return scales
 
     @torch.no_grad()
-    def calibrate(self, errors: Tensor, doubt: Tensor, different: int | None = None) -> None:
+    def calibrate(self, errors: Tensor, log_error: Tensor, different: int | None = None) -> None:
         """Find the factors of `fill` on validation data: split-conformal prediction.
 
         Args:
             errors: of answers, by block, in physical coordinates, `[n, K]`.
-            doubt: the model's, `[n, K]`.
+            log_error: the model's, `[n, K]`.
             different: how many of the n are of different poses, where some were found repeatedly.
 
         A new answer of the same kind of data is within its bound with probability `level` or more.
         Fewer than `level / (1 - level)` poses, 9 for 90%, say nothing of that: bounds are infinite.
         """
-        ratios = (errors / (self.unit * doubt.exp())).sort(dim=0).values
+        ratios = (errors / (self.unit * log_error.exp())).sort(dim=0).values
         count = len(ratios) if different is None else min(different, len(ratios))
         for i, level in enumerate(LEVELS):
             rank = min(ceil((len(ratios) + 1) * level), len(ratios)) - 1
@@ -325,9 +330,9 @@ class InfillModel(Pretrained, nn.Module):
             self.factors[:, i] = ratios[rank] if enough else torch.inf
 
 
-def require_visible(hidden: Tensor, mask: Tensor | None) -> None:
+def require_visible(missing: Tensor, mask: Tensor | None) -> None:
     """Every set has a pose to start from."""
-    visible = ~hidden if mask is None else mask & ~hidden
+    visible = ~missing if mask is None else mask & ~missing
     empty = ~visible.any(-1)
     if empty.any():
         number = int(empty.reshape(-1).nonzero()[0])
