@@ -88,6 +88,17 @@ def test_a_picture_of_one_pose_or_of_equal_ones_is_drawn(tmp_path: Path) -> None
             assert command(str(path), "--plot", str(tmp_path / "x.svg"))[0] == 0
 
 
+def test_pictures_name_their_projection_and_drawings_have_y_downwards(tmp_path: Path) -> None:
+    drawing = tmp_path / "x.svg"
+    drawing.write_text('<svg><g transform="translate(1 2)"/><g transform="scale(2)"/></svg>')
+    assert data.read(drawing)[0].y_down
+    out = tmp_path / "out.svg"
+    assert command(str(drawing), "backbones", "emoji", "--plot", str(out))[0] == 0
+    text = "".join(ET.parse(out).getroot().itertext())
+    assert text.count("y downwards") == 1  # all drawings are one panel
+    assert text.count("oblique view on the plane of largest spread") == 1
+
+
 def test_json_holds_everything(tmp_path: Path) -> None:
     (tmp_path / "bad.tum").write_text("1 2 3\n")
     code, out, errors = command(

@@ -32,6 +32,7 @@ class Draft:
         mask: `[N]`, False where the file itself says that there is no pose.
         source: the file that the set is from, where this one was made of others.
         notes: what was mended, a sentence each.
+        y_down: whether y points downwards, as on a screen.
     """
 
     group: Group
@@ -43,6 +44,7 @@ class Draft:
     mask: Tensor | None = None
     source: str = ""
     notes: list[str] = field(default_factory=list)
+    y_down: bool = False
 
     def __len__(self) -> int:
         return len(self.matrices)

@@ -167,7 +167,8 @@ class _Review:
     def _set(self, draft: Draft, g: Tensor, good: Tensor, shared: bool) -> PoseSet:
         g, good = (g.clone(), good.clone()) if shared else (g, good)
         origin = draft.source or self.source.path
-        return PoseSet(draft.group, g, good, tuple(draft.names), draft.name, origin)
+        names = tuple(draft.names)
+        return PoseSet(draft.group, g, good, names, draft.name, origin, y_down=draft.y_down)
 
     def _note(self, draft: Draft, poses: _Poses, part: slice) -> None:
         if len(self.notes) + len(self.gaps) >= _MOST_NOTES:

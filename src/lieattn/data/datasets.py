@@ -6,7 +6,7 @@ licence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .._core.text import unknown
@@ -26,6 +26,7 @@ class Entry:
     file: str
     group: Group
     title: str
+    y_down: bool = False
 
 
 # One line a data set.
@@ -34,7 +35,7 @@ DATASETS = {
     "victoria_park": Entry("victoria_park", SE2, "a car that drives through a park, metres"),
     "orientations": Entry("backbones", SO3, "orientations of residues of proteins"),
     "backbones": Entry("backbones", SE3, "residues of proteins: frames of N, CA, C, angstroms"),
-    "emoji": Entry("emoji", Aff2, "layers and gradients of drawings"),
+    "emoji": Entry("emoji", Aff2, "layers and gradients of drawings", y_down=True),
     "bricks": Entry("bricks", Aff3, "sub-parts of toy bricks, mirror images included"),
 }
 
@@ -72,10 +73,11 @@ def dataset(name: str) -> Dataset:
         raise ValueError(unknown("data set", name, DATASETS))
     entry = DATASETS[name]
     source = load(Path(__file__).parent / "builtin" / f"{entry.file}.npz")
-    sets = read_source(source, "npz", group=entry.group)
-    found = arrays(source, ("splits", "about"))
-    splits = found["splits"].tolist()
+    found = read_source(source, "npz", group=entry.group)
+    sets = [replace(x, y_down=entry.y_down) for x in found]
+    texts = arrays(source, ("splits", "about"))
+    splits = texts["splits"].tolist()
     parts = {
         part: [x for x, split in zip(sets, splits, strict=True) if split == part] for part in PARTS
     }
-    return Dataset(name, entry.title, entry.group, **parts, about=str(found["about"]))
+    return Dataset(name, entry.title, entry.group, **parts, about=str(texts["about"]))

@@ -24,6 +24,7 @@ class PoseSet:
         name: of the set: the chain, say, or the file.
         source: the file it is from; splits keep what has the same source together.
         whole: of a window, the name of the set that it was cut from.
+        y_down: whether y points downwards in the plane of the poses, as on a screen.
     """
 
     group: Group
@@ -33,6 +34,7 @@ class PoseSet:
     name: str
     source: str
     whole: str = ""
+    y_down: bool = False
 
     def __len__(self) -> int:
         """N, masked ones included."""

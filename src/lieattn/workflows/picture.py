@@ -1,25 +1,35 @@
-"""A picture of filled gaps: what was known, what was found with its bound, and the truth."""
+"""A picture of filled gaps: known poses, found ones with their bounds, and the truth."""
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.lines import Line2D
 from matplotlib.patches import Ellipse
 
-from .._core.folders import write_bytes
-from .._core.stopping import written
 from .._core.text import printable
 from ..data.windows import has_position_column
+from .drawing import (
+    INK,
+    PALE,
+    TRUTH,
+    Canvas,
+    Sketch,
+    axis_length,
+    colours,
+    finish,
+    frames,
+    legend,
+    panels,
+    save,
+    sketch,
+)
 from .filling import Filled
-from .inspection.picture import axis_length, on_paper
 from .store import Trained
-from .style import COLOURS, INK, PALE, TRUTH, canvas, style
 
 MOST = 4  # panels
 SPAN = 48  # poses of a set that is drawn whole
@@ -43,7 +53,7 @@ class View:
 
 
 def views(filled: list[Filled]) -> list[View]:
-    """What is drawn: sets as they are if they are short, else their longest gaps, in order."""
+    """Short sets as a whole, of long ones the longest gaps, in order."""
     found = []
     for x in filled[:MOST]:
         most = max(MOST // len(filled), 1)
@@ -53,7 +63,7 @@ def views(filled: list[Filled]) -> list[View]:
 
 
 def _gaps(x: Filled) -> list[tuple[int, int]]:
-    """Where something was found, with some poses around; what overlaps is one."""
+    """Gaps with some poses around them; those that overlap are merged."""
     n = len(x.poses)
     if n <= SPAN:
         return [(0, n)]
@@ -69,68 +79,52 @@ def _gaps(x: Filled) -> list[tuple[int, int]]:
 
 def draw(trained: Trained, filled: list[Filled], path: Path) -> None:
     """Write the picture."""
-    shown = views(filled)
-    columns = min(len(shown), 2)
-    rows = -(-len(shown) // columns)
-    buffer = io.BytesIO()
-    colour = COLOURS.get(trained.settings.model, COLOURS["G"])
-    ending = path.suffix.lower().removeprefix(".")
-    with style():
-        figure = canvas(7.8 * columns, 6.2 * rows + 0.6)
-        axes = figure.subplots(rows, columns, squeeze=False).flatten()
-        for axis in axes[len(shown) :]:
-            axis.set_axis_off()
-        for axis, view in zip(axes, shown, strict=False):
-            _draw_view(axis, view, colour)
-        figure.legend(handles=_legend(shown, colour), loc="outside lower center", ncols=3)
-        metadata = {"Date": None} if ending == "svg" else None
-        figure.savefig(buffer, format=ending, dpi=110, metadata=metadata)
-    with written(path):
-        write_bytes(path, buffer.getvalue(), option="--plot")
+    save(partial(_draw, trained.settings.model, views(filled)), path)
 
 
-def _legend(shown: list[View], colour: str) -> list[Line2D]:
-    known = any(not view.filled.errors.isnan().all() for view in shown)
+def _draw(model: str, shown: list[View]) -> Canvas:
+    colour = colours([model])[model]
+    figure, axes = panels(len(shown), 7.8, 6.5, columns=2)
+    for axis, view in zip(axes, shown, strict=True):
+        _draw_view(axis, view, colour)
     placed = has_position_column(shown[0].filled.before.group)
-    return [
-        Line2D([], [], color=INK, lw=2, label="known"),
-        Line2D([], [], color=colour, lw=2.4, label="found" + ", and its bound" * placed),
-        *([Line2D([], [], color=TRUTH, lw=6, label="truth")] if known else []),
-    ]
+    looks = {
+        "known": {"color": INK, "lw": 2},
+        "found" + ", and its bound" * placed: {"color": colour, "lw": 2.4},
+    }
+    if any(not view.filled.errors.isnan().all() for view in shown):
+        looks["truth"] = {"color": TRUTH, "lw": 6}
+    legend(figure, looks)
+    return figure
 
 
 def _draw_view(axis: Any, view: View, colour: str) -> None:
     x, chosen = view.filled, slice(view.start, view.stop)
     group = x.before.group
-    hidden, truth_known = x.hidden[chosen].numpy(), (x.before.mask & x.hidden)[chosen].numpy()
-    # One view for all: found and true poses are seen from the same side.
-    truth = torch.where((x.before.mask & x.hidden)[:, None, None], x.before.poses, x.poses)
-    where, along = on_paper(group, torch.cat([x.poses[chosen], truth[chosen]]))
+    hidden, known = x.hidden[chosen].numpy(), (x.before.mask & x.hidden)[chosen]
+    # One projection for all: found and true poses are seen from the same side.
+    truth = torch.where(known[:, None, None], x.before.poses[chosen], x.poses[chosen])
     n = len(hidden)
-    found, true = (where[:n], along[:n]), (where[n:], along[n:])
-    size = axis_length(where, along)
+    both = sketch(group, torch.cat([x.poses[chosen], truth]), torch.arange(n).repeat(2))
+    found, true = both.rows(slice(n)), both.rows(slice(n, None))
+    length = axis_length(both)
     if has_position_column(group):
-        size = _not_too_long(size, *found)
-        axis.plot(*found[0].T, color=PALE, lw=1, zorder=0)
-        _draw_bounds(axis, x, chosen, found[0][hidden], colour)
-        spread = ",\non the directions in which they spread most" if group.n == 3 else ""
-        axis.set_xlabel(f"positions in the file's unit{spread}")
-    else:  # the truth where its answer is, not in a row of its own
-        true = (found[0], true[1])
-        axis.set_axis_off()
-    _frames(axis, found, ~hidden, INK, size, 1.6, 2)
-    _frames(axis, true, truth_known, TRUTH, size, 6, 1)
-    _frames(axis, found, hidden, colour, size, 2.4, 3)
+        length = _not_too_long(length, found)
+        axis.plot(*found.where.T, color=PALE, lw=1, zorder=0)
+        _draw_bounds(axis, x, chosen, found.where[hidden], colour)
+    frames(axis, found.rows(~hidden), INK, length, 1.6, 2)
+    frames(axis, true.rows(known.numpy()), TRUTH, length, 6, 1)
+    frames(axis, found.rows(hidden), colour, length, 2.4, 3)
     axis.set_title(view.title, parse_math=False)  # a name may hold a dollar
-    axis.set_aspect("equal", adjustable="datalim")
-    axis.margins(0.06)
+    finish(axis, both, group, x.before.y_down)
 
 
-def _not_too_long(size: float, where: np.ndarray, along: np.ndarray) -> float:
+def _not_too_long(length: float, found: Sketch) -> float:
     """Axes so short that those of a trajectory do not hide each other."""
-    step = np.median(np.linalg.norm(np.diff(where, axis=0), axis=-1)) if len(where) > 1 else 0.0
-    typical = max(np.median(np.linalg.norm(along, axis=1)), 1e-300)
-    return min(size, STEPS * step / typical) if step > 0 else size
+    steps = np.linalg.norm(np.diff(found.where, axis=0), axis=-1)
+    step = np.median(steps) if len(steps) else 0.0
+    typical = max(np.median(np.linalg.norm(found.along, axis=1)), 1e-300)
+    return min(length, STEPS * step / typical) if step > 0 else length
 
 
 def _draw_bounds(axis: Any, x: Filled, chosen: slice, where: np.ndarray, colour: str) -> None:
@@ -138,19 +132,8 @@ def _draw_bounds(axis: Any, x: Filled, chosen: slice, where: np.ndarray, colour:
     k = [block.kind for block in x.before.group.blocks].index("translation")
     numbers = (x.hidden.cumsum(0) - 1)[chosen][x.hidden[chosen]]
     linear = x.poses[x.hidden][numbers][:, : x.before.group.n, : x.before.group.n]
-    # Bounds are in the unit of the frame, 1 but for affine ones and similarities.
+    # Bounds are in the unit of the frame, which affine poses and similarities scale.
     widths = 2 * (x.within[numbers, k] * torch.linalg.matrix_norm(linear, 2)).numpy()
-    there = np.isfinite(widths)
-    for centre, width in zip(where[there], widths[there], strict=True):
-        axis.add_patch(Ellipse(centre, width, width, facecolor=colour, alpha=0.12, zorder=0))
-
-
-def _frames(
-    axis: Any, frames: Any, chosen: np.ndarray, colour: str, size: float, width: float, order: int
-) -> None:
-    where, along = frames[0][chosen], frames[1][chosen]
-    for k in range(along.shape[-1]):
-        steps = along[:, :, k] * size * (1.35 if k == 0 else 1.0)
-        ends = np.stack([where, where + steps], 1)
-        line = {"color": colour, "lw": width, "solid_capstyle": "round", "zorder": order}
-        axis.plot(*ends.transpose(2, 1, 0), **line)
+    for centre, width in zip(where, widths, strict=True):
+        if np.isfinite(width):
+            axis.add_patch(Ellipse(centre, width, width, facecolor=colour, alpha=0.12, zorder=0))

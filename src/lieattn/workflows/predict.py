@@ -52,7 +52,7 @@ def predict(
         RunError: something that keeps all of it from being done.
     """
     if plot is not None:
-        from .inspection.picture import require_drawable
+        from .drawing import require_drawable
 
         require_drawable(plot)
     if save is not None and save.suffix not in (".npz", ".tum"):

@@ -281,7 +281,7 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
     x = torch.tensor(matrices, dtype=torch.float64)
     g = Aff2.identity(len(x), dtype=torch.float64)
     g[:, :2] = x.unflatten(-1, (3, 2)).mT
-    return [Draft(Aff2, g, names, places, stem(source.path))]
+    return [Draft(Aff2, g, names, places, stem(source.path), y_down=True)]
 
 
 FORMAT = Format(

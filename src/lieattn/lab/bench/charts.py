@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from ...workflows.style import INK, canvas, style, to_svg
+from ...workflows.drawing import INK, Canvas, canvas, style
 from ..report.document import Figure
 from .cases import PASSES
 from .contestants import SDPA
@@ -64,11 +64,11 @@ def _pass(row: Row, which: str) -> str:
     return "backward" if which == "poses" and row.name == SDPA else which
 
 
-def _draw(found: dict[str, Any], caption: str, unit: str, number: Any) -> bytes:
+def _draw(found: dict[str, Any], caption: str, unit: str, number: Any) -> Canvas:
     panels = _panels(found, number)
     points = [point for panel in panels.values() for line in panel.values() for point in line]
     if not points:
-        return to_svg(canvas(1, 1))
+        return canvas(1, 1)
     sizes = sorted({n for n, _ in points})
     listed = {n for panel in panels.values() for n in panel}
     labels = {c["name"]: c["label"] for c in found["contestants"] if c["name"] in listed}
@@ -97,7 +97,7 @@ def _draw(found: dict[str, Any], caption: str, unit: str, number: Any) -> bytes:
             axis.set_xlabel(unit if single else "N")
             axis.tick_params(labelbottom=True)
         figure.suptitle(caption, fontsize=17)
-        return to_svg(figure)
+        return figure
 
 
 def _panels(found: dict[str, Any], number: Any) -> dict[str, Panel]:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ...workflows.drawing import Canvas, encoded
+
 
 @dataclass(frozen=True)
 class Table:
@@ -17,15 +19,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG picture, drawn when it is asked for: the name of its file and what it shows."""
+    """A picture, drawn when it is asked for: the name of its file and what it shows."""
 
     name: str
     caption: str
-    draw: Callable[[], bytes]
+    draw: Callable[[], Canvas]
 
     @cached_property
     def svg(self) -> bytes:
-        return self.draw()
+        return encoded(self.draw)
 
 
 @dataclass(frozen=True)

@@ -140,6 +140,11 @@ def times(ratio: float | None) -> str:
     return f"{ratio:.1f}" if ratio < 10 else f"{float(f'{ratio:.3g}'):,.0f}"
 
 
+def has_positions(group: str) -> bool:
+    """Whether poses of the group have positions."""
+    return get_group(group).matrix_size > get_group(group).n
+
+
 def comparisons(found: dict[str, Any]) -> dict[str, list[Comparison]]:
     """By protocol, the groups that have results: the paper's first."""
     results = found["configurations"]

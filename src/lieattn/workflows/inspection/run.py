@@ -30,7 +30,8 @@ def run(
         RunError: something that the user can mend.
     """
     if plot is not None:
-        from .picture import draw, require_drawable
+        from ..drawing import require_drawable
+        from .picture import draw
 
         require_drawable(plot)
     if save is not None and save.suffix != ".npz":
