@@ -5,17 +5,18 @@ from __future__ import annotations
 from math import sqrt
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from lieattn.groups import Block
 from lieattn.groups._semidirect import Semidirect
+from lieattn.groups.base import Draw
 
 
 class Dilations(Semidirect):
     """R+ x R^n: dilations and translations of space."""
 
     def __init__(self, name: str, n: int) -> None:
-        super().__init__(name, n, (Block("scale", 1),))
+        super().__init__(name, n, Block("scale", 1))
 
     def _exp_parts(self, x: Tensor) -> tuple[Tensor, Tensor]:
         n, sigma = self.n, x[..., -1:] / sqrt(self.n)
@@ -31,21 +32,14 @@ class Dilations(Semidirect):
     def _linear_inverse(self, a: Tensor) -> Tensor:
         return _scalar(1 / a[..., 0, :1], self.n)
 
-    def _linear_margin(self, a: Tensor, chart: str) -> Tensor:
+    def _linear_clearance(self, a: Tensor) -> Tensor:
         return torch.where(a[..., 0, 0] > 0, torch.pi, 0.0).to(a)
 
     def _linear_project(self, a: Tensor) -> Tensor:
         return _scalar(a.diagonal(dim1=-2, dim2=-1).mean(-1, keepdim=True), self.n)
 
-    def _linear_random(
-        self,
-        *batch: int,
-        generator: Generator | None,
-        dtype: torch.dtype | None,
-        device: torch.device | str | None,
-    ) -> Tensor:
-        sigma = torch.randn(*batch, 1, generator=generator, dtype=dtype, device=device) / 2
-        return _scalar(sigma.exp(), self.n)
+    def _linear_random(self, batch: tuple[int, ...], draw: Draw) -> Tensor:
+        return _scalar((draw.normal(*batch, 1) / 2).exp(), self.n)
 
     def _linear_defect(self, a: Tensor) -> list[tuple[Tensor, float, str]]:
         off = (a - self._linear_project(a)).abs().amax((-2, -1)) / a.abs().amax((-2, -1))

@@ -6,7 +6,7 @@ import torch
 import lieattn as la
 from algebras import LORENTZ, beside, dilations, matrix, mixed, translations
 from lieattn.groups import Block
-from lieattn.groups.base import KINDS, rotation_clearance
+from lieattn.groups._blocks import KINDS, rotation_clearance
 from unrotated import Dilations
 
 
@@ -104,9 +104,9 @@ def test_the_clearance_is_that_of_the_largest_angle() -> None:
     w = torch.zeros(2, 12)
     w[0, 6], w[0, 9], w[1, 8] = 1.0, 2.0, 3.0
     expected = torch.pi - torch.tensor([2.0, 3.0]) / 2**0.5
-    torch.testing.assert_close(rotation_clearance(PAIR, w), expected)
+    torch.testing.assert_close(rotation_clearance(PAIR.blocks, w), expected)
     for group in (Dilations("Dil2", 2), la.T2):
-        assert (rotation_clearance(group, torch.ones(4, group.dim)) == torch.pi).all()
+        assert (rotation_clearance(group.blocks, torch.ones(4, group.dim)) == torch.pi).all()
 
 
 def test_names_are_numbered_within_a_kind() -> None:

@@ -116,8 +116,8 @@ def test_what_a_product_asks_of_a_pair_is_the_most_that_a_factor_asks() -> None:
     for chart in group.charts:
         margins = [factor.chart_margin(chart) for factor in group.factors]
         assert group.chart_margin(chart) == max(margins)
-        resolutions = [factor.resolution(chart, torch.float32) for factor in group.factors]
-        assert group.resolution(chart, torch.float32) == max(resolutions)
+        resolutions = [factor.chart(chart).resolution(torch.float32) for factor in group.factors]
+        assert group.chart(chart).resolution(torch.float32) == max(resolutions)
     assert not group.is_global("polar")
     assert la.product(la.Aff2, la.Aff3).is_global("polar")
     a = group.identity(2, dtype=torch.float64)

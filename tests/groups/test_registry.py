@@ -5,7 +5,7 @@ import torch
 
 import lieattn as la
 from lieattn.groups import register
-from lieattn.groups.base import _REGISTRY
+from lieattn.groups.registry import _REGISTRY
 
 
 @pytest.fixture

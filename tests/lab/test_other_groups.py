@@ -14,7 +14,7 @@ import lieattn as la
 from algebras import beside
 from lieattn import data
 from lieattn.groups import Block
-from lieattn.groups.base import _REGISTRY, register
+from lieattn.groups.registry import _REGISTRY, register
 from lieattn.lab.paper.sequences import make_sequences
 from lieattn.workflows.errors import block_errors, heading, in_units, unit_of
 from lieattn.workflows.metrics import summary

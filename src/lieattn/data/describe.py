@@ -146,7 +146,7 @@ class _Found:
         others = ~torch.eye(n, dtype=torch.bool)
         q, k = g[:, None].expand(n, n, -1, -1)[others], g[None].expand(n, n, -1, -1)[others]
         valid = group.relation(q, k)[1]
-        angle = torch.pi - group._margin(group.relative(q, k), "principal")
+        angle = torch.pi - group.chart().clearance(group.relative(q, k))
         self.angles.append(angle)
         self.counts["off"] += int((~valid).sum())
         self.counts["near"] += int((valid & (angle >= torch.pi - NEAR)).sum())

@@ -132,9 +132,9 @@ def relate(
     """Relations of all pairs or of listed ones, with `valid` = may attend.
 
     With `first` the queries are the tokens from there on, as in a block of a set. Pairs closer to
-    the cut than `group.resolution` are left out.
+    the cut than `Chart.resolution` are left out.
     """
-    margin = max(margin, group.resolution(chart, torch.promote_types(q.dtype, k.dtype)))
+    margin = max(margin, group.chart(chart).resolution(torch.promote_types(q.dtype, k.dtype)))
     if neighbours is None:
         rel = relations(group, q, k, chart, margin=margin)
     else:

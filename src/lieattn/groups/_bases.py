@@ -7,7 +7,7 @@ from math import sqrt
 import torch
 from torch import Tensor
 
-from .base import Block
+from ._blocks import Block
 
 
 def rotation_generators(n: int) -> Tensor:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 class Calculus:
     """The part of `Group` that follows from its exponential, logarithm and products.
 
-    A subclass that knows a better way overrides `_act`, `_to_local`, `_left_jacobian`,
-    `_right_jacobian` or `_settle`, whose arguments have been checked.
+    A subclass that knows a better way overrides `_act`, `_to_local` or `_settle`, whose arguments
+    have been checked.
     """
 
     def _prepare(self) -> None:
         """Compute what is kept: a compiler cannot enter the lock of a `cached_property` (3.11)."""
-        _ = self.point_dim, self._adjoint_action
+        _ = self.point_dim, self._adjoint_action, _whole(self)._charts
 
     # ---- points ------------------------------------------------------------------------------
 
@@ -139,8 +139,8 @@ class Calculus:
         >>> SE3.left_jacobian(torch.zeros(6)).equal(torch.eye(6))
         True
         """
-        _whole(self)._require_chart(chart)
-        return self._left_jacobian(_jacobians.argument(_whole(self), x, chart), chart)
+        own = _whole(self).chart(chart)
+        return own.left_jacobian(own.checked(x))
 
     def right_jacobian(self, x: Tensor, chart: str = "principal") -> Tensor:
         r"""Derivative of exp from the right, $e^{x + dx} \approx e^x e^{J_r dx}$.
@@ -158,8 +158,8 @@ class Calculus:
         >>> SO3.right_jacobian(x).allclose(SO3.left_jacobian(-x))
         True
         """
-        _whole(self)._require_chart(chart)
-        return self._right_jacobian(_jacobians.argument(_whole(self), x, chart), chart)
+        own = _whole(self).chart(chart)
+        return own.right_jacobian(own.checked(x))
 
     def left_jacobian_inverse(self, x: Tensor, chart: str = "principal") -> Tensor:
         r"""$J_l(x)^{-1}$: how the logarithm of $e^{dx} e^x$ moves with dx, `[..., dim, dim]`.
@@ -185,13 +185,6 @@ class Calculus:
         tensor([[1.]])
         """
         return torch.linalg.inv_ex(self.right_jacobian(x, chart))[0]
-
-    def _left_jacobian(self, x: Tensor, chart: str) -> Tensor:
-        # Charts of one name are one chart, but for Aff(n), which overrides this.
-        return _jacobians.left(self._adjoint_action, x)
-
-    def _right_jacobian(self, x: Tensor, chart: str) -> Tensor:
-        return _jacobians.left(self._adjoint_action, -x)
 
     @cached_property
     def _adjoint_action(self) -> Tensor:

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .base import _Device
+from .base import Device
 
 
-def matrices(rotation: Any, dtype: torch.dtype | None, device: _Device) -> Tensor:
+def matrices(rotation: Any, dtype: torch.dtype | None, device: Device) -> Tensor:
     """Rotation matrices `[..., 3, 3]` of a scipy `Rotation`."""
     known = _transform().Rotation
     if not isinstance(rotation, known):

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from .._core.small import eye_like, homogeneous, mul, mul_vec, same_dtype
 from .._core.tensors import tensor, vectors
 from . import checks
 from ._bases import affine_generators
-from .base import Block, Group, _Device, rotation_clearance
+from ._blocks import Block, rotation_clearance
+from .base import Draw, Group
 
 SMALLEST = 1e-36  # of the squared norm of a linear part
 
@@ -22,11 +23,9 @@ class Semidirect(Group):
     A subclass gives L: its exponential, logarithm, inverse, projection and random elements.
     """
 
-    def __init__(self, name: str, n: int, linear_blocks: tuple[Block, ...]) -> None:
-        self.name = name
-        self.n = n
-        self.matrix_size = n + 1
-        self.blocks = (Block("translation", n), *linear_blocks)
+    def __init__(self, name: str, n: int, *linear: Block) -> None:
+        self.name, self.n, self.matrix_size = name, n, n + 1
+        self.blocks = (Block("translation", n), *linear)
 
     def _generators(self) -> Tensor:
         return affine_generators(self.n, self.blocks)
@@ -45,19 +44,14 @@ class Semidirect(Group):
     def _linear_inverse(self, a: Tensor) -> Tensor: ...
 
     @abstractmethod
-    def _linear_margin(self, a: Tensor, chart: str) -> Tensor: ...
+    def _linear_clearance(self, a: Tensor) -> Tensor:
+        """Angle in radians between the eigenvalues of A and the negative real axis, `[...]`."""
 
     @abstractmethod
     def _linear_project(self, a: Tensor) -> Tensor: ...
 
     @abstractmethod
-    def _linear_random(
-        self,
-        *batch: int,
-        generator: Generator | None,
-        dtype: torch.dtype | None,
-        device: _Device,
-    ) -> Tensor: ...
+    def _linear_random(self, batch: tuple[int, ...], draw: Draw) -> Tensor: ...
 
     @abstractmethod
     def _linear_defect(self, a: Tensor) -> list[tuple[Tensor, float, str]]: ...
@@ -111,31 +105,31 @@ class Semidirect(Group):
         return homogeneous(linear, t)
 
     def _relative_parts(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """A_a^-1 A_b, A_a^-1 (A_b - A_a) and A_a^-1 (t_b - t_a): differences first, no loss."""
+        """A_a^-1 A_b, A_a^-1 (A_b - A_a) and A_a^-1 (t_b - t_a): differences first."""
         inverse = self._linear_inverse(self.linear(a))
         A, B = self.linear(a), self.linear(b)
         t = mul_vec(inverse, self.translation(b) - self.translation(a))
         return mul(inverse, B), mul(inverse, B - A), t
 
-    def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
-        return self._chart_log(chart, *self._relative_parts(a, b))
+    def _log_relative(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        return self._log_parts(*self._relative_parts(a, b))
 
     def _exp(self, x: Tensor) -> Tensor:
         return homogeneous(*self._exp_parts(x))
 
-    def _log(self, g: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+    def _log(self, g: Tensor) -> tuple[Tensor, Tensor]:
+        return self._log_parts(*self._parts(g))
+
+    def _parts(self, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """A, A - I and t."""
         a = self.linear(g)
-        return self._chart_log(chart, a, a - eye_like(a), self.translation(g))
+        return a, a - eye_like(a), self.translation(g)
 
-    def _chart_log(self, chart: str, a: Tensor, e: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
-        # On SE(n) and Sim(n) the polar chart is the principal one; Aff(n) overrides this.
-        return self._log_parts(a, e, t)
+    def _clearance(self, g: Tensor) -> Tensor:
+        return self._linear_clearance(self.linear(g))
 
-    def _margin(self, g: Tensor, chart: str) -> Tensor:
-        return self._linear_margin(self.linear(g), chart)
-
-    def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
-        return rotation_clearance(self, w)
+    def _pair_clearance(self, a: Tensor, b: Tensor, w: Tensor) -> Tensor:
+        return rotation_clearance(self.blocks, w)
 
     def admits(self, g: Tensor) -> Tensor:
         return super().admits(g) & self._linear_admits(self.linear(g.detach()))
@@ -150,17 +144,8 @@ class Semidirect(Group):
         checks.poses(self, g)
         return homogeneous(self._linear_project(self.linear(g)), self.translation(g))
 
-    def random(
-        self,
-        *batch: int,
-        generator: Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: _Device = None,
-    ) -> Tensor:
-        """Random poses: rotation Haar, translation standard normal (see the group for the rest)."""
-        a = self._linear_random(*batch, generator=generator, dtype=dtype, device=device)
-        t = torch.randn(*batch, self.n, generator=generator, dtype=dtype, device=device)
-        return homogeneous(a, t)
+    def _random(self, batch: tuple[int, ...], draw: Draw) -> Tensor:
+        return homogeneous(self._linear_random(batch, draw), draw.normal(*batch, self.n))
 
     def _defect(self, g: Tensor) -> list[tuple[Tensor, float, str]]:
         last = torch.zeros(self.n + 1, dtype=g.dtype, device=g.device)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from .._core.small import cross, eye_like, trace, widened
 from . import _expm, _gl2
 from . import rotations as _rotations
+from ._blocks import Block
 from ._semidirect import Semidirect
-from .base import Block, _Device
+from .base import Draw
 from .series import half_coth_coefficients, rotation_coefficients
 
 _HALVINGS = 7  # |X + s I| <= 64 reaches the series below 1/2
@@ -19,7 +20,7 @@ class Similarities(Semidirect):
     """Sim(n): what n = 2 and n = 3 share."""
 
     def __init__(self, name: str, n: int) -> None:
-        super().__init__(name, n, (Block("rotation", n * (n - 1) // 2), Block("scale", 1)))
+        super().__init__(name, n, Block("rotation", n * (n - 1) // 2), Block("scale", 1))
 
     def scale(self, g: Tensor) -> Tensor:
         """Scale factor, `[...]`."""
@@ -43,31 +44,24 @@ class Similarities(Semidirect):
     def _linear_inverse(self, a: Tensor) -> Tensor:
         return self._unit(a).mT / self._scale_of(a)[..., None, None]
 
-    def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+    def _log_relative(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         # In float64: derivatives hold powers of scales that overflow float32.
-        w, valid = super()._log_relative(widened(a), widened(b), chart)
+        w, valid = super()._log_relative(widened(a), widened(b))
         return w.to(torch.promote_types(a.dtype, b.dtype)), valid
 
     def _unit(self, a: Tensor) -> Tensor:
         return a / self._scale_of(a)[..., None, None]
 
-    def _linear_margin(self, a: Tensor, chart: str) -> Tensor:
+    def _linear_clearance(self, a: Tensor) -> Tensor:
         return _rotations.margin(self._unit(a))
 
     def _linear_project(self, a: Tensor) -> Tensor:
         R = _rotations.nearest_rotation(a)
         return R * ((R * a).sum((-2, -1)) / self.n)[..., None, None]
 
-    def _linear_random(
-        self,
-        *batch: int,
-        generator: Generator | None,
-        dtype: torch.dtype | None,
-        device: _Device,
-    ) -> Tensor:
-        R = _rotations.haar(self.n, *batch, generator=generator, dtype=dtype, device=device)
-        log_scale = torch.randn(batch, generator=generator, dtype=dtype, device=device) / 2
-        return R * log_scale.exp()[..., None, None]
+    def _linear_random(self, batch: tuple[int, ...], draw: Draw) -> Tensor:
+        R = _rotations.haar(self.n, batch, draw)
+        return R * (draw.normal(*batch) / 2).exp()[..., None, None]
 
     def _linear_defect(self, a: Tensor) -> list[tuple[Tensor, float, str]]:
         singular = torch.where(a.square().sum((-2, -1)) > 0, 0.0, 1.0)

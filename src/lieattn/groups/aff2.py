@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ._affine import Affine
+from torch import Tensor
+
+from . import _gl2
+from ._affine import Affine, Parts
 
 
 class _Aff2(Affine):
@@ -20,6 +23,16 @@ class _Aff2(Affine):
     >>> Aff2.log(flip, chart="polar")  # a parity, nothing else
     tensor([0., 0., 0., 0., 0., 0., 1.])
     """
+
+    def _matrix_exp(self, X: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        return _gl2.exp(X), _gl2.left_jacobian(X, v)
+
+    def _matrix_log(self, a: Tensor, e: Tensor, t: Tensor) -> Parts:
+        X, valid = _gl2.log(a, e)
+        return X, _gl2.inverse_left_jacobian(X, t), valid
+
+    def _linear_clearance(self, a: Tensor) -> Tensor:
+        return _gl2.margin(a)
 
 
 Aff2 = _Aff2("Aff2", 2)

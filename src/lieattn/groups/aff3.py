@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ._affine import Affine
+from torch import Tensor
+
+from . import _expm, _gl3
+from ._affine import Affine, Parts
 
 
 class _Aff3(Affine):
@@ -17,6 +20,18 @@ class _Aff3(Affine):
     >>> Aff3.block_sq_norms(Aff3.log(g)).round(decimals=4)
     tensor([0.0000, 0.0000, 0.0000, 2.8827])
     """
+
+    def _matrix_exp(self, X: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        return _expm.exp(X, v)
+
+    def _matrix_log(self, a: Tensor, e: Tensor, t: Tensor) -> Parts:
+        return _gl3.log(a, e, t)
+
+    def _linear_clearance(self, a: Tensor) -> Tensor:
+        return _gl3.margin(a)
+
+    def _quick_clearance(self, a: Tensor) -> Tensor:
+        return _gl3.quick_margin(a)
 
 
 Aff3 = _Aff3("Aff3", 3)

@@ -1,4 +1,4 @@
-"""Messages for wrong input: what was wrong, what was expected, how to mend it."""
+"""Messages for wrong input: what was wrong, what was expected, how to correct it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def poses(group: Group, g: Any, name: str = "poses") -> Tensor:
     return tensor(g, what)
 
 
-def coordinates(group: Group, x: Any, sizes: tuple[int, ...] | None = None) -> Tensor:
-    """`x` if it has the shape and dtype of algebra coordinates of the group."""
+def coordinates(group: Group, x: Any, sizes: tuple[int, ...] = ()) -> Tensor:
+    """`x` if it has the shape and dtype of coordinates of the group, by default its algebra's."""
     sizes = sizes or (group.dim,)
     if dense(x, f"{group} coordinates").dim() == 0 or x.shape[-1] not in sizes:
-        expected = " or ".join(f"[..., {size}]" for size in sizes)
+        expected = " or ".join(f"[..., {size}]" for size in dict.fromkeys(sizes))
         names = " + ".join(f"{b.name} ({b.dim})" for b in group.blocks)
         raise ValueError(
             f"{group} coordinates must have shape {expected}, got {list(x.shape)}: {names}. "

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from math import sqrt
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from .._core.small import eye_like, mul
 from .._core.tensors import tensor
 from . import _expm, _logm, checks, theory
-from .base import KINDS, Block, Group, _Device
+from ._blocks import KINDS, Block, numbered
+from .base import Draw, Group
 
 
 def matrix_group(name: str, basis: Tensor) -> Group:
@@ -58,12 +58,9 @@ class _MatrixGroup(Group):
         fixed = algebra.abs().amax((0, 2)) < rounding  # coordinates that the group leaves alone
         found = [(_kind(part, fixed, rounding), part) for part in parts]
         found.sort(key=lambda block: (KINDS.index(block[0]), _first_entry(block[1], rounding)))
-        self.blocks = _numbered([(kind, len(part)) for kind, part in found])
+        self.blocks = numbered(Block(kind, len(part)) for kind, part in found)
         self._ordered = torch.cat([part for _, part in found])
-        units = [_unit(*block) for block in found]
-        self._units = [
-            unit for unit, block in zip(units, self.blocks, strict=True) for _ in range(block.dim)
-        ]
+        self._own_units = [unit for block in found for unit in [_unit(*block)] * len(block[1])]
         self._prepare()
 
     def __str__(self) -> str:
@@ -78,12 +75,9 @@ class _MatrixGroup(Group):
     def _generators(self) -> Tensor:
         return self._ordered
 
-    def _blocks_of(self, x: Tensor) -> tuple[Block, ...]:
-        checks.coordinates(self, x)
-        return self.blocks
-
-    def _physical(self, x: Tensor) -> Tensor:
-        return torch.tensor(self._units, dtype=x.dtype, device=x.device)
+    @property
+    def _units(self) -> list[float]:
+        return self._own_units
 
     def inverse(self, g: Tensor) -> Tensor:
         # Of a singular matrix whatever comes out: `linalg.inv` raises, and waits for the device.
@@ -96,10 +90,10 @@ class _MatrixGroup(Group):
     def _exp(self, x: Tensor) -> Tensor:
         return _expm.expm(self.hat(x))
 
-    def _log(self, g: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+    def _log(self, g: Tensor) -> tuple[Tensor, Tensor]:
         return self._log_excess(g, g - eye_like(g))
 
-    def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
+    def _log_relative(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         inverse = self.inverse(a)
         return self._log_excess(mul(inverse, b), mul(inverse, b - a))
 
@@ -111,18 +105,11 @@ class _MatrixGroup(Group):
         size = 1 + X.detach().abs().amax((-2, -1))
         return x, valid & (miss <= size * torch.finfo(g.dtype).eps ** 0.5)
 
-    def _margin(self, g: Tensor, chart: str) -> Tensor:
+    def _clearance(self, g: Tensor) -> Tensor:
         return _logm.margin(g)
 
-    def random(
-        self,
-        *batch: int,
-        generator: Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: _Device = None,
-    ) -> Tensor:
-        """Products of two exponentials of Gaussian coordinates (standard deviation 1/2)."""
-        x = torch.randn(2, *batch, self.dim, generator=generator, dtype=dtype, device=device) / 2
+    def _random(self, batch: tuple[int, ...], draw: Draw) -> Tensor:
+        x = draw.normal(2, *batch, self.dim) / 2
         return mul(self.exp(x[0]), self.exp(x[1]))
 
     def project(self, g: Tensor) -> Tensor:
@@ -237,13 +224,3 @@ def _unit(kind: str, part: Tensor) -> float:
         planes = (sqrt(1 + 8 * len(part)) - 1) / 2
         return float(torch.linalg.matrix_norm(part.flatten(0, 1), 2)) / sqrt(planes)
     return 1.0
-
-
-def _numbered(blocks: list[tuple[str, int]]) -> tuple[Block, ...]:
-    """Blocks with distinct names: the second translation is "translation2"."""
-    seen: Counter[str] = Counter()
-    out = []
-    for kind, dim in blocks:
-        seen[kind] += 1
-        out.append(Block(kind if seen[kind] == 1 else f"{kind}{seen[kind]}", dim))
-    return tuple(out)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache, reduce
+from typing import Any
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from .._core.small import block_diagonal
 from . import checks
-from .base import Block, Group, _Device
+from ._blocks import numbered
+from ._charts import Chart
+from .base import Draw, Group
 
 
 def product(*factors: Group) -> Group:
     """The direct product of groups: a pose is one of each, on the diagonal of a matrix.
 
     Sizes, dimensions and blocks add up: first all blocks of the first factor, then those of the
-    second; names that come again are numbered. Everything is done by the factors, in closed form
-    where they have one. A factor that is a product is taken apart.
+    second; repeated names are numbered. Every function is that of the factors, in closed form
+    where they have one. The factors of a factor that is a product become factors.
 
-    Raises ValueError without factors and TypeError for a factor that is no group.
+    Raises ValueError without factors and TypeError for a factor that is not a group.
 
     >>> from lieattn import SE3, SO2, product
     >>> arm = product(SE3, SO2)
@@ -45,6 +47,62 @@ def product(*factors: Group) -> Group:
     return flat[0] if len(flat) == 1 else _made(*flat)
 
 
+class ProductChart(Chart):
+    """The charts of all factors; coordinates beyond those of the algebras come last."""
+
+    def __init__(self, group: Product, name: str) -> None:
+        super().__init__(group, name)
+        self.factors = [factor.chart(name) for factor in group.factors]
+        added = [b for own in self.factors for b in own.blocks[len(own.group.blocks) :]]
+        self.blocks = numbered((*group.blocks, *added))
+        self.margin = max(own.margin for own in self.factors)
+        self.is_global = all(own.is_global for own in self.factors)
+        self._parts = group._parts
+
+    def resolution(self, dtype: torch.dtype) -> float:
+        return max(own.resolution(dtype) for own in self.factors)
+
+    def exp(self, x: Tensor) -> Tensor:
+        return block_diagonal(self._each(lambda own, y: own.exp(y), self._split(x)))
+
+    def log(self, g: Tensor) -> tuple[Tensor, Tensor]:
+        return self._joined(self._each(lambda own, part: own.log(part), self._parts(g)))
+
+    def relation(self, a: Tensor, b: Tensor, margin: float = 0.0) -> tuple[Tensor, Tensor]:
+        pairs = self._parts(a), self._parts(b)
+        return self._joined(self._each(lambda own, x, y: own.relation(x, y, margin), *pairs))
+
+    def clearance(self, g: Tensor) -> Tensor:
+        found = self._each(lambda own, part: own.clearance(part), self._parts(g))
+        return reduce(torch.minimum, found)
+
+    def left_jacobian(self, x: Tensor) -> Tensor:
+        return block_diagonal(self._each(lambda own, y: own.left_jacobian(y), self._split(x)))
+
+    def right_jacobian(self, x: Tensor) -> Tensor:
+        return block_diagonal(self._each(lambda own, y: own.right_jacobian(y), self._split(x)))
+
+    def _each(self, f: Callable[..., Any], *parts: Iterable[Tensor]) -> list[Any]:
+        """f of every factor and its part."""
+        return list(map(f, self.factors, *parts))
+
+    def _split(self, x: Tensor) -> Iterable[Tensor]:
+        """Coordinates of each factor; those that a chart adds to its algebra's are its last."""
+        dims = [own.group.dim for own in self.factors]
+        if x.shape[-1] == self.group.dim:
+            return x.split(dims, dim=-1)
+        parts = x.split([*dims, *(own.dim - own.group.dim for own in self.factors)], dim=-1)
+        pairs = zip(parts[: len(dims)], parts[len(dims) :], strict=True)
+        return [torch.cat(pair, dim=-1) for pair in pairs]
+
+    def _joined(self, parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+        """Coordinates and validity of all factors from those of each."""
+        dims = [own.group.dim for own in self.factors]
+        heads = [x[..., :dim] for dim, (x, _) in zip(dims, parts, strict=True)]
+        tails = [x[..., dim:] for dim, (x, _) in zip(dims, parts, strict=True)]
+        return torch.cat(heads + tails, dim=-1), reduce(torch.logical_and, [v for _, v in parts])
+
+
 class Product(Group):
     """A direct product of groups, none of which is a product."""
 
@@ -57,7 +115,7 @@ class Product(Group):
         self.charts = tuple(
             chart for chart in factors[0].charts if all(chart in f.charts for f in factors)
         )
-        self.blocks = _numbered([factor.blocks for factor in factors])
+        self.blocks = numbered(block for factor in factors for block in factor.blocks)
         self._prepare()
 
     def __str__(self) -> str:
@@ -91,30 +149,14 @@ class Product(Group):
         spans = [slice(stop - size, stop) for size, stop in zip(self._sizes, stops, strict=True)]
         return tuple(g[..., span, span] for span in spans)
 
-    def _each(self, f: Callable[[Group, Tensor], Tensor], g: Tensor) -> Tensor:
-        parts = zip(self.factors, self._parts(g), strict=True)
-        return block_diagonal([f(factor, part) for factor, part in parts])
-
-    def _coordinates(self, x: Tensor) -> list[Tensor]:
-        """Coordinates of each factor; those that a chart adds to its algebra's are its last."""
-        dims = [factor.dim for factor in self.factors]
-        if x.shape[-1] == self.dim:
-            return list(x.split(dims, dim=-1))
-        extra = [factor.chart_dim("polar") - factor.dim for factor in self.factors]
-        parts = x.split([*dims, *extra], dim=-1)
-        pairs = zip(parts[: len(dims)], parts[len(dims) :], strict=True)
-        return [torch.cat(pair, dim=-1) for pair in pairs]
-
-    def _joined(self, parts: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-        """Coordinates and validity of all factors from those of each."""
-        heads = [x[..., : f.dim] for f, (x, _) in zip(self.factors, parts, strict=True)]
-        tails = [x[..., f.dim :] for f, (x, _) in zip(self.factors, parts, strict=True)]
-        return torch.cat(heads + tails, dim=-1), reduce(torch.logical_and, [v for _, v in parts])
-
-    def _pairs(self, a: Tensor, b: Tensor) -> list[tuple[Group, Tensor, Tensor]]:
-        return list(zip(self.factors, self._parts(a), self._parts(b), strict=True))
+    def _each(self, f: Callable[..., Tensor], *poses: Tensor) -> list[Tensor]:
+        """f of every factor and its part of the poses."""
+        return list(map(f, self.factors, *map(self._parts, poses)))
 
     # ---- description -------------------------------------------------------------------------
+
+    def _make_chart(self, name: str) -> Chart:
+        return ProductChart(self, name)
 
     def _generators(self) -> Tensor:
         out = torch.zeros(self.dim, self.matrix_size, self.matrix_size, dtype=torch.float64)
@@ -124,109 +166,48 @@ class Product(Group):
             row += factor.dim
         return out
 
-    def chart_blocks(self, chart: str = "principal") -> tuple[Block, ...]:
-        """Blocks of the factors; what a chart adds to those of the algebras comes last."""
-        self._require_chart(chart)
-        added = [f.chart_blocks(chart)[len(f.blocks) :] for f in self.factors]
-        return _numbered([self.blocks, *added])
-
-    def chart_margin(self, chart: str = "principal") -> float:
-        self._require_chart(chart)
-        return max(factor.chart_margin(chart) for factor in self.factors)
-
-    def is_global(self, chart: str) -> bool:
-        self._require_chart(chart)
-        return all(factor.is_global(chart) for factor in self.factors)
-
-    def resolution(self, chart: str, dtype: torch.dtype) -> float:
-        return max(factor.resolution(chart, dtype) for factor in self.factors)
-
-    def _blocks_of(self, x: Tensor) -> tuple[Block, ...]:
-        if "polar" in self.charts:
-            return super()._blocks_of(x)
-        checks.coordinates(self, x)
-        return self.blocks
-
-    def _physical(self, x: Tensor) -> Tensor:
-        self._blocks_of(x)  # a sentence for a wrong size
-        parts = zip(self.factors, self._coordinates(x), strict=True)
-        units = [(factor._physical(part), torch.ones_like(x[..., 0])) for factor, part in parts]
-        return self._joined(units)[0]
+    @property
+    def _units(self) -> list[float]:
+        return [unit for factor in self.factors for unit in factor._units]
 
     # ---- group operations --------------------------------------------------------------------
 
     def compose(self, a: Tensor, b: Tensor) -> Tensor:
         checks.poses(self, a, "left poses")
         checks.poses(self, b, "right poses")
-        return block_diagonal([f.compose(x, y) for f, x, y in self._pairs(a, b)])
+        return block_diagonal(self._each(lambda f, x, y: f.compose(x, y), a, b))
 
     def inverse(self, g: Tensor) -> Tensor:
-        return self._each(lambda factor, part: factor.inverse(part), checks.poses(self, g))
+        checks.poses(self, g)
+        return block_diagonal(self._each(lambda f, part: f.inverse(part), g))
 
     def relative(self, a: Tensor, b: Tensor) -> Tensor:
         checks.poses(self, a)
         checks.poses(self, b)
-        return block_diagonal([f.relative(x, y) for f, x, y in self._pairs(a, b)])
+        return block_diagonal(self._each(lambda f, x, y: f.relative(x, y), a, b))
 
     def adjoint(self, g: Tensor) -> Tensor:
-        return self._each(lambda factor, part: factor.adjoint(part), checks.poses(self, g))
+        checks.poses(self, g)
+        return block_diagonal(self._each(lambda f, part: f.adjoint(part), g))
 
-    def random(
-        self,
-        *batch: int,
-        generator: Generator | None = None,
-        dtype: torch.dtype | None = None,
-        device: _Device = None,
-    ) -> Tensor:
-        """A random element of each factor."""
-        return block_diagonal(
-            [
-                factor.random(*batch, generator=generator, dtype=dtype, device=device)
-                for factor in self.factors
-            ]
-        )
+    def _random(self, batch: tuple[int, ...], draw: Draw) -> Tensor:
+        return block_diagonal([factor._random(batch, draw) for factor in self.factors])
 
-    # ---- exponential and logarithm -----------------------------------------------------------
-
-    def exp(self, x: Tensor, chart: str = "principal") -> Tensor:
-        self._require_chart(chart)
-        checks.coordinates(self, x, tuple({self.dim: 0, self.chart_dim(chart): 0}))
-        parts = zip(self.factors, self._coordinates(x), strict=True)
-        return block_diagonal([factor.exp(part, chart) for factor, part in parts])
+    # The principal chart is that of the factors too.
 
     def _exp(self, x: Tensor) -> Tensor:
-        return self.exp(x)
+        return self.chart().exp(x)
 
-    def _log(self, g: Tensor, chart: str) -> tuple[Tensor, Tensor]:
-        parts = zip(self.factors, self._parts(g), strict=True)
-        return self._joined([factor._log(part, chart) for factor, part in parts])
+    def _log(self, g: Tensor) -> tuple[Tensor, Tensor]:
+        return self.chart().log(g)
 
-    def _log_relative(self, a: Tensor, b: Tensor, chart: str) -> tuple[Tensor, Tensor]:
-        return self._joined([f._log_relative(x, y, chart) for f, x, y in self._pairs(a, b)])
+    def _log_relative(self, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+        return self.chart().relation(a, b)
 
-    def _log_with_margin(
-        self, a: Tensor, b: Tensor, chart: str, margin: float
-    ) -> tuple[Tensor, Tensor]:
-        pairs = self._pairs(a, b)
-        return self._joined([f._log_with_margin(x, y, chart, margin) for f, x, y in pairs])
+    def _clearance(self, g: Tensor) -> Tensor:
+        return self.chart().clearance(g)
 
-    def _margin(self, g: Tensor, chart: str) -> Tensor:
-        parts = zip(self.factors, self._parts(g), strict=True)
-        return reduce(torch.minimum, [factor._margin(part, chart) for factor, part in parts])
-
-    def _clearance(self, a: Tensor, b: Tensor, w: Tensor, chart: str) -> Tensor:
-        pairs = zip(self._pairs(a, b), self._coordinates(w), strict=True)
-        return reduce(torch.minimum, [f._clearance(x, y, z, chart) for (f, x, y), z in pairs])
-
-    # ---- derivatives, points -----------------------------------------------------------------
-
-    def _left_jacobian(self, x: Tensor, chart: str) -> Tensor:
-        parts = zip(self.factors, self._coordinates(x), strict=True)
-        return block_diagonal([factor._left_jacobian(part, chart) for factor, part in parts])
-
-    def _right_jacobian(self, x: Tensor, chart: str) -> Tensor:
-        parts = zip(self.factors, self._coordinates(x), strict=True)
-        return block_diagonal([factor._right_jacobian(part, chart) for factor, part in parts])
+    # ---- points ------------------------------------------------------------------------------
 
     @property
     def point_dim(self) -> int:
@@ -234,12 +215,10 @@ class Product(Group):
         return sum(factor.point_dim for factor in self.factors)
 
     def _act(self, g: Tensor, points: Tensor) -> Tensor:
-        split = self._points(g, points)
-        return torch.cat([f._act(part, p) for f, part, p in split], dim=-1)
+        return torch.cat([f._act(part, p) for f, part, p in self._points(g, points)], dim=-1)
 
     def _to_local(self, g: Tensor, points: Tensor) -> Tensor:
-        split = self._points(g, points)
-        return torch.cat([f._to_local(part, p) for f, part, p in split], dim=-1)
+        return torch.cat([f._to_local(part, p) for f, part, p in self._points(g, points)], dim=-1)
 
     def _points(self, g: Tensor, points: Tensor) -> list[tuple[Group, Tensor, Tensor]]:
         parts = points.split([factor.point_dim for factor in self.factors], dim=-1)
@@ -249,23 +228,21 @@ class Product(Group):
 
     def project(self, g: Tensor) -> Tensor:
         """The nearest element of each factor; entries off the diagonal blocks become zero."""
-        return self._each(lambda factor, part: factor.project(part), checks.poses(self, g))
+        checks.poses(self, g)
+        return block_diagonal(self._each(lambda f, part: f.project(part), g))
 
     def _settle(self, g: Tensor) -> Tensor:
-        return self._each(lambda factor, part: factor._settle(part), g)
+        return block_diagonal(self._each(lambda f, part: f._settle(part), g))
 
     def admits(self, g: Tensor) -> Tensor:
-        parts = zip(self.factors, self._parts(g), strict=True)
-        inside = [factor.admits(part) for factor, part in parts]
+        inside = self._each(lambda f, part: f.admits(part), g)
         return reduce(torch.logical_and, inside, super().admits(g))
 
     def _defect(self, g: Tensor) -> list[tuple[Tensor, float, str]]:
         kept = block_diagonal([torch.ones_like(part, dtype=torch.bool) for part in self._parts(g)])
         off = torch.where(kept, 0, g).abs().amax((-2, -1))
         text = (
-            "entries off its diagonal blocks are {by}. "
-            + self._spelt()
-            + ".project(g) resets them."
+            f"entries off its diagonal blocks are {{by}}. {self._spelt()}.project(g) resets them."
         )
         found = [(off, 0.0, text)]
         for k, (factor, part) in enumerate(zip(self.factors, self._parts(g), strict=True), 1):
@@ -282,16 +259,5 @@ class Product(Group):
         return repr(self).replace("lieattn.", "")
 
 
-# One object a product, as there is one SE3: groups are compared by identity.
+# One object per product, as there is one SE3: groups are compared by identity.
 _made = cache(Product)
-
-
-def _numbered(parts: Sequence[Sequence[Block]]) -> tuple[Block, ...]:
-    """Blocks one after another, with distinct names: the second rotation is "rotation2"."""
-    seen: Counter[str] = Counter()
-    out = []
-    for block in (block for part in parts for block in part):
-        name = block.name.rstrip("0123456789") or block.name
-        seen[name] += 1
-        out.append(Block(name if seen[name] == 1 else f"{name}{seen[name]}", block.dim, block.kind))
-    return tuple(out)

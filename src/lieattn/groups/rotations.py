@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .._core.small import cross, eye_like, inverse, mul, mul_vec, trace
+from .base import Draw
 from .series import acos_ratio, jacobian_ratio, rotation_coefficients
 
 
@@ -178,18 +179,11 @@ def _polish(a: Tensor, R: Tensor) -> Tensor:
     return R
 
 
-def haar(
-    n: int,
-    *batch: int,
-    generator: torch.Generator | None,
-    dtype: torch.dtype | None,
-    device: torch.device | str | None,
-) -> Tensor:
+def haar(n: int, batch: tuple[int, ...], draw: Draw) -> Tensor:
     """Uniformly distributed rotations, `[*batch, n, n]`."""
     if n == 2:
-        turn = torch.rand(batch, generator=generator, dtype=dtype, device=device)
-        return planar((2 * turn - 1) * torch.pi)
-    q = torch.randn(*batch, 4, generator=generator, dtype=dtype, device=device)
+        return planar((2 * draw.uniform(*batch) - 1) * torch.pi)
+    q = draw.normal(*batch, 4)
     return matrix_from_quaternion(q[..., 0], q[..., 1:])
 
 

@@ -13,7 +13,7 @@ from .._core.tensors import vectors
 from . import checks
 from . import rotations as _rotations
 from ._rigid import RigidMotions
-from .base import _Device
+from .base import Device
 from .so3 import SO3
 
 
@@ -114,7 +114,7 @@ class _SE3(RigidMotions):
         t: Tensor,
         *,
         dtype: torch.dtype | None = None,
-        device: _Device = None,
+        device: Device = None,
     ) -> Tensor:
         """Poses of a `scipy.spatial.transform.Rotation` and translations `[..., 3]`."""
         return self.from_parts(SO3.from_scipy(rotation, dtype=dtype, device=device), t)

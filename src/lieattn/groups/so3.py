@@ -13,7 +13,7 @@ from . import _scipy, checks
 from . import rotations as _rotations
 from ._bases import rotation_generators
 from ._rigid import Rotations
-from .base import _Device
+from .base import Device
 
 
 class _SO3(Rotations):
@@ -79,7 +79,7 @@ class _SO3(Rotations):
         return checks.poses(self, g)[..., :2].mT.flatten(-2)
 
     def from_scipy(
-        self, rotation: Any, *, dtype: torch.dtype | None = None, device: _Device = None
+        self, rotation: Any, *, dtype: torch.dtype | None = None, device: Device = None
     ) -> Tensor:
         """Rotations of a `scipy.spatial.transform.Rotation`, `[N, 3, 3]` or `[3, 3]`."""
         return _scipy.matrices(rotation, dtype, device)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from .._core.small import eye_like, homogeneous
 from .._core.tensors import vectors
 from . import checks
 from ._semidirect import Semidirect
-from .base import _Device
+from .base import Draw
 
 
 class Translations(Semidirect):
@@ -22,9 +22,6 @@ class Translations(Semidirect):
     >>> T3.log(T3.from_vector(torch.tensor([1.0, 2.0, 3.0])))
     tensor([1., 2., 3.])
     """
-
-    def __init__(self, name: str, n: int) -> None:
-        super().__init__(name, n, ())
 
     def from_vector(self, t: Tensor) -> Tensor:
         """Poses `[..., n+1, n+1]` from translations or points `[..., n]`."""
@@ -45,20 +42,14 @@ class Translations(Semidirect):
     def _linear_inverse(self, a: Tensor) -> Tensor:
         return a
 
-    def _linear_margin(self, a: Tensor, chart: str) -> Tensor:
+    def _linear_clearance(self, a: Tensor) -> Tensor:
         return torch.full_like(a[..., 0, 0], torch.pi)
 
     def _linear_project(self, a: Tensor) -> Tensor:
         return eye_like(a).expand_as(a)
 
-    def _linear_random(
-        self,
-        *batch: int,
-        generator: Generator | None,
-        dtype: torch.dtype | None,
-        device: _Device,
-    ) -> Tensor:
-        return torch.eye(self.n, dtype=dtype, device=device)
+    def _linear_random(self, batch: tuple[int, ...], draw: Draw) -> Tensor:
+        return torch.eye(self.n, dtype=draw.dtype, device=draw.device)
 
     def _linear_defect(self, a: Tensor) -> list[tuple[Tensor, float, str]]:
         off = (a - eye_like(a)).abs().amax((-2, -1))

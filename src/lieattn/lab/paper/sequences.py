@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 
 from ...geometry.pairs import relations
 from ...groups import Group
+from ...groups.base import Draw
 from ...groups.rotations import haar
 
 LENGTH = 8
@@ -66,7 +67,7 @@ def random_frames(group: Group, count: int, generator: Generator) -> Tensor:
     g = group.identity(count, dtype=torch.float64)
     n = group.n
     if group.coordinates_of("rotation"):
-        g[:, :n, :n] = haar(n, count, generator=generator, dtype=torch.float64, device=None)
+        g[:, :n, :n] = haar(n, (count,), Draw(generator, torch.float64))
     if group.matrix_size > n:
         g[:, :n, n] = START_TRANSLATION * _normal(count, n, generator)
     stretch = [

@@ -58,7 +58,7 @@ def run(request: Request) -> tuple[Tensor, Tensor]:
     batch = request.batch
     mask, bias = flat_pairs(request.mask, batch), flat_pairs(request.bias, batch)
     poses, weights = (flat(q, batch), flat(k, batch)), _coordinate_weights(request)
-    margin = max(float(request.margin), request.group.resolution(request.chart, q.dtype))
+    margin = max(float(request.margin), request.group.chart(request.chart).resolution(q.dtype))
     options = weights, mask, bias, request.exclude_self, margin
     slices = flat(values, batch).float().split(_WIDEST, dim=-1)
     parts = [triton_attention(request.group.name, *poses, part, *options) for part in slices]
