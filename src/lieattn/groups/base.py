@@ -12,7 +12,6 @@ import torch
 from torch import Generator, Tensor
 
 from .._core.small import mul, same_dtype
-from .._core.tensors import dense
 from .._core.text import unknown
 from . import checks
 from ._blocks import Block
