@@ -1,6 +1,6 @@
 """PDB files: backbone frames, one set a chain, the first model.
 
-Read here and not by a library: those at hand take a coordinate that is no number for zero.
+Read here and not by gemmi, which takes a coordinate that is no number for zero.
 """
 
 from __future__ import annotations
@@ -32,28 +32,66 @@ def _sniff(head: bytes, text: str) -> bool:
 
 
 def _read(source: Source, notes: list[str]) -> list[Draft]:
-    models = _models(source)
-    if models > 1:
-        notes.append(f"has {models} models, one after the other; the first is read.")
-    sets = backbone.drafts(source, _atoms(source), notes)
+    models = list[int]()
+    sets = backbone.drafts(source, _atoms(source, models), notes)
     if not sets:
-        raise backbone.no_frames(source, sum(_is_atom(source, *x) for x in source.lines()))
+        raise backbone.no_frames(source, sum(models))
+    if len(models) > 1:
+        notes.insert(0, f"has {len(models)} models, one after the other; the first is read.")
     return sets
 
 
-def _models(source: Source) -> int:
-    """How many stretches of atoms there are between lines MODEL, ENDMDL and END."""
-    models, inside = 0, False
+def _atoms(source: Source, models: list[int]) -> Iterator[Atom]:
+    """Backbone atoms of the first model. A chain that goes on after TER is another one.
+
+    `models` gets the number of atoms of each stretch between lines MODEL, ENDMDL and END.
+    """
+    ended: dict[str, int] = {}
+    open_: set[str] = set()  # chains with an ATOM since their last TER
+    chain, inside = "", False
     for line, text in source.lines():
-        if _is_break(text):
+        if text[:6].rstrip() in ("MODEL", "ENDMDL", "END"):
             inside = False
-        elif _is_atom(source, line, text):
-            models, inside = models + (not inside), True
-    return models
+        if text.startswith("TER"):
+            ended[chain] = ended.get(chain, 0) + 1
+            open_.discard(chain)
+        if not _is_atom(source, line, text):
+            continue
+        if not inside:
+            models.append(0)
+        inside, models[-1] = True, models[-1] + 1
+        if len(models) > 1:
+            continue
+        if len(text) < 54:
+            problem = f"the line ends before its coordinates; expected {_EXPECTS}."
+            raise source.error(problem + source.last_line_hint(line), line, len(text) + 1)
+        chain, name, hetero = text[21:22].strip(), text[12:16].strip(), text.startswith("HETATM")
+        if not hetero:
+            open_.add(chain)
+        # What follows the end of a chain are ligands, which may be amino acids too.
+        ligand = hetero and chain in ended and chain not in open_
+        if ligand and name not in BACKBONE:
+            continue
+        x, y, z = (_coordinate(source, line, text, start) for start in (30, 38, 46))
+        if name in BACKBONE:
+            part = f" ({ended[chain] + 1})" if chain in ended else ""
+            occupancy = number(text[54:60].strip())
+            yield Atom(
+                name,
+                alternative=text[16:17].strip(),
+                residue_name=text[17:21].strip(),
+                chain=(chain + part).strip(),
+                residue=text[22:27].strip(),
+                position=(x, y, z),
+                occupancy=1.0 if occupancy is None else occupancy,
+                place=(line, 31),
+                hetero=hetero,
+                ligand=ligand,
+            )
 
 
 def _is_atom(source: Source, line: int, text: str) -> bool:
-    """Whether a line is an atom's. One that almost is would be passed over in silence: an error."""
+    """Whether a line is an atom's. One that almost is one is an error, not a line to skip."""
     if _ATOM.match(text):
         return True
     almost = _ALMOST.match(text)
@@ -66,54 +104,6 @@ def _is_atom(source: Source, line: int, text: str) -> bool:
     raise source.error(problem, line, almost.start(1) + 1)
 
 
-def _is_break(text: str) -> bool:
-    return text[:6].rstrip() in ("MODEL", "ENDMDL", "END")
-
-
-def _atoms(source: Source) -> Iterator[Atom]:
-    """Backbone atoms of the first model. A chain that goes on after TER is another one."""
-    ended: dict[str, int] = {}
-    open_: set[str] = set()  # chains with an ATOM since their last TER
-    chain, inside = "", False
-    for line, text in source.lines():
-        if inside and _is_break(text):
-            return
-        if text.startswith("TER"):
-            ended[chain] = ended.get(chain, 0) + 1
-            open_.discard(chain)
-        if not _is_atom(source, line, text):
-            continue
-        inside = True
-        if len(text) < 54:
-            problem = f"the line ends before its coordinates; expected {_EXPECTS}."
-            raise source.error(problem + source.last_line_hint(line), line, len(text) + 1)
-        chain = text[21:22].strip()
-        hetero = text.startswith("HETATM")
-        if not hetero:
-            open_.add(chain)
-        # What follows the end of a chain are ligands, which may be amino acids too.
-        ligand = hetero and chain in ended and chain not in open_
-        name = text[12:16].strip()
-        if ligand and name not in BACKBONE:
-            continue
-        x, y, z = (_coordinate(source, line, text, start) for start in (30, 38, 46))
-        if name in BACKBONE:
-            number_of = f" ({ended[chain] + 1})" if chain in ended else ""
-            occupancy = number(text[54:60].strip())
-            yield Atom(
-                name,
-                text[16:17].strip(),
-                text[17:21].strip(),
-                (chain + number_of).strip(),
-                text[22:27].strip(),
-                (x, y, z),
-                1.0 if occupancy is None else occupancy,
-                (line, 31),
-                hetero,
-                ligand,
-            )
-
-
 def _coordinate(source: Source, line: int, text: str, start: int) -> float:
     piece = text[start : start + 8]
     value = number(piece.strip())
@@ -123,11 +113,4 @@ def _coordinate(source: Source, line: int, text: str, start: int) -> float:
     return value
 
 
-FORMAT = Format(
-    "pdb",
-    "PDB",
-    (".pdb", ".ent"),
-    "SE(3), frames of N, CA, C, one set a chain",
-    _sniff,
-    _read,
-)
+FORMAT = Format("pdb", "PDB", (".pdb", ".ent"), backbone.HOLDS, _sniff, _read)
