@@ -108,7 +108,6 @@ _UNIT = (0.0, 0.0, 0.0, 1.0)
 
 
 NOT_FINITE = "the pose holds NaN or infinity. Drop it."
-GAPS, NO_POSES = "are masked", "are masked, being no poses"
 
 
 def table(numbers: array[float], columns: int) -> Tensor:
