@@ -56,6 +56,7 @@ def test_gradients_are_about_their_origin(tmp_path: Path) -> None:
         ('<g transform="scale(2)" style="transform-box: fill-box"/>', "transform-origins"),
         ('<g style="transform: rotate(9deg)"><g transform="scale(2)"/></g>', "transforms in style"),
         ('<svg x="9"><g transform="scale(2)"/></svg>', "<svg> in others"),
+        ('<use x="9" href="#a"/><g transform="scale(2)"/>', "<use> with x or y"),
         (
             '<svg viewBox="0 0 1 1"><g transform="scale(2)"/></svg>',
             "<svg> in others with x, y or viewBox",
@@ -73,7 +74,7 @@ def test_what_is_not_taken_into_account_is_noted(body: str, note: str, tmp_path:
 def test_what_moves_nothing_is_not_noted(tmp_path: Path) -> None:
     body = (
         '<svg x="0" y="0px" width="5"><g transform="translate(2)" transform-origin="50% 50%"/>'
-        '<g transform-origin="center" style="transform: none"/></svg><svg y="-1"/>'
+        '<g transform-origin="center" style="transform: none"/></svg><svg y="-1"/><use x="0"/>'
     )
     sets = read(tmp_path, "a.svg", SVG.format(body).replace("<svg ", '<svg viewBox="0 0 9 9" ', 1))
     assert len(sets.notes) == 1

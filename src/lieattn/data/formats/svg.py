@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from typing import NamedTuple
 
 import torch
@@ -103,20 +104,21 @@ def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
 
 
 def _matrix(name: str, x: list[float]) -> Matrix:
-    if name == "matrix":
-        return (x[0], x[1], x[2], x[3], x[4], x[5])
+    angle = math.radians(math.fmod(x[0], 360.0))
     if name == "translate":
         return (1.0, 0.0, 0.0, 1.0, x[0], x[1] if len(x) > 1 else 0.0)
     if name == "scale":
-        return (x[0], 0.0, 0.0, x[1] if len(x) > 1 else x[0], 0.0, 0.0)
-    angle = math.radians(math.fmod(x[0], 360.0))
+        return (x[0], 0.0, 0.0, x[-1], 0.0, 0.0)
     if name == "skewX":
         return (1.0, 0.0, math.tan(angle), 1.0, 0.0, 0.0)
     if name == "skewY":
         return (1.0, math.tan(angle), 0.0, 1.0, 0.0, 0.0)
-    c, s = math.cos(angle), math.sin(angle)
-    u, v = (x[1], x[2]) if len(x) > 1 else (0.0, 0.0)
-    return (c, s, -s, c, u - c * u + s * v, v - s * u - c * v)
+    if name == "rotate":
+        c, s = math.cos(angle), math.sin(angle)
+        u, v = x[1:] or (0.0, 0.0)
+        return (c, s, -s, c, u - c * u + s * v, v - s * u - c * v)
+    a, b, c, d, e, f = x
+    return (a, b, c, d, e, f)
 
 
 def product(p: Matrix, q: Matrix) -> Matrix:
@@ -145,47 +147,26 @@ def _style(element: Element) -> dict[str, str]:
 
 def _origin(element: Element) -> tuple[float, float] | None:
     """Its transform-origin; None if that takes more than the element to know."""
-    style = _style(element)
-    text = style.get("transform-origin", element.attributes.get("transform-origin", "0 0"))
-    lengths = [_LENGTH.fullmatch(x) for x in text.split()]
-    box = style.get("transform-box", element.attributes.get("transform-box", "view-box"))
-    if len(lengths) not in (2, 3) or None in lengths or box != "view-box":
+    said = element.attributes | _style(element)
+    lengths = [_LENGTH.fullmatch(x) for x in said.get("transform-origin", "0 0").split()]
+    if len(lengths) not in (2, 3) or said.get("transform-box", "view-box") != "view-box":
         return None
-    x, y = (float(found[1]) for found in lengths[:2] if found is not None)
-    return (x, y) if math.isfinite(x) and math.isfinite(y) else None
+    x, y = (float(found[1]) if found else math.nan for found in lengths[:2])
+    return (x, y) if math.isfinite(x + y) and None not in lengths else None
 
 
-def _moves(element: Element) -> bool:
-    """Whether an <svg> in another has a coordinate system of its own."""
-    has = element.attributes
-    starts = (_LENGTH.fullmatch(has.get(name, "0").strip()) for name in ("x", "y"))
-    return "viewBox" in has or any(x is None or float(x[1]) != 0 for x in starts)
+def _is_shifted(element: Element) -> bool:
+    """Whether its x or y is not zero."""
+    starts = (_LENGTH.fullmatch(element.attributes.get(name, "0").strip()) for name in ("x", "y"))
+    return any(x is None or float(x[1]) != 0 for x in starts)
 
 
 class _Paint(NamedTuple):
-    """A gradient or a pattern: what it says itself, None where another may say it."""
+    """A gradient or a pattern. What is None is inherited from the template."""
 
     matrix: Matrix | None
     units: str | None
-    template: str  # the other, as # and its id
-
-    @staticmethod
-    def of(element: Element, matrix: Matrix | None) -> _Paint:
-        has = element.attributes
-        units = has.get("gradientUnits") if element.name != "pattern" else _USER_SPACE
-        return _Paint(matrix, units, has.get("href", has.get("xlink:href", "")).strip())
-
-    def completed(self, paints: dict[str, _Paint]) -> _Paint:
-        """With what it inherits; references may form a ring, so no chain is followed far."""
-        matrix, units, template = self
-        for _ in range(_LONGEST_CHAIN):
-            other = paints.get(template)
-            if other is None or None not in (matrix, units):
-                break
-            matrix = other.matrix if matrix is None else matrix
-            units = other.units if units is None else units
-            template = other.template
-        return _Paint(matrix, units, template)
+    template: str  # another one, as # and its id
 
 
 class _Drawing:
@@ -196,29 +177,30 @@ class _Drawing:
         self.stack: list[Matrix] = [IDENTITY]
         self.found: list[tuple[str, Place, Matrix | _Paint]] = []
         self.paints: dict[str, _Paint] = {}
-        self.styled, self.origins, self.nested = 0, 0, 0  # what is not taken into account
+        self.ignored: Counter[str] = Counter()
 
     def start(self, element: Element) -> None:
-        if len(self.stack) == 1 and element.name != "svg":
-            problem = f"the first element is <{element.name[:24]}>, expected <svg>."
-            raise self.source.error(problem, element.line, element.column)
-        self.nested += len(self.stack) > 1 and element.name == "svg" and _moves(element)
-        self.styled += _style(element).get("transform", "none") != "none"
+        name, has = element.name, element.attributes
+        place, inside = (element.line, element.column), len(self.stack) > 1
+        if not inside and name != "svg":
+            raise self.source.error(f"the first element is <{name[:24]}>, expected <svg>.", *place)
+        nested = inside and name == "svg" and ("viewBox" in has or _is_shifted(element))
+        self.ignored["<svg> in others with x, y or viewBox"] += nested
+        self.ignored["<use> with x or y"] += name == "use" and _is_shifted(element)
+        styled = _style(element).get("transform", "none") != "none"
+        self.ignored["transforms in style attributes"] += styled
+        title = f"{name} {has.get('id', '')}".strip()[:_LONGEST_NAME]
         own = self._read(element, "transform")
-        frame = self.stack[-1] if own is None else product(self.stack[-1], own)
-        self.stack.append(frame)
+        self.stack.append(self.stack[-1] if own is None else product(self.stack[-1], own))
         if own is not None:
-            self._add(element, frame)
-        attribute = _PAINTS.get(element.name)
-        if attribute is not None:
-            paint = _Paint.of(element, self._read(element, attribute))
-            if element.attributes.get("id"):
-                self.paints.setdefault("#" + element.attributes["id"], paint)
-            self._add(element, paint)
-
-    def _add(self, element: Element, frame: Matrix | _Paint) -> None:
-        name = f"{element.name} {element.attributes.get('id', '')}".strip()[:_LONGEST_NAME]
-        self.found.append((name, (element.line, element.column), frame))
+            self.found.append((title, place, self.stack[-1]))
+        if name in _PAINTS:
+            units = _USER_SPACE if name == "pattern" else has.get("gradientUnits")
+            template = has.get("href", has.get("xlink:href", "")).strip()
+            paint = _Paint(self._read(element, _PAINTS[name]), units, template)
+            if has.get("id"):
+                self.paints.setdefault("#" + has["id"], paint)
+            self.found.append((title, place, paint))
 
     def end(self, name: str) -> None:
         self.stack.pop()
@@ -227,23 +209,30 @@ class _Drawing:
         """Names and places of elements with their frames, in the order of the file."""
         frames, boxes = [], 0
         for name, place, frame in self.found:
+            matrix, units = frame, _USER_SPACE
             if isinstance(frame, _Paint):
-                matrix, units, _ = frame.completed(self.paints)
-                if matrix is not None and units == _USER_SPACE:
-                    frames.append((name, place, matrix))
-                boxes += matrix is not None and units != _USER_SPACE
-            else:
-                frames.append((name, place, frame))
+                matrix, units = self._inherited(frame)
+            if matrix is not None and units == _USER_SPACE:
+                frames.append((name, place, matrix))
+            boxes += matrix is not None and units != _USER_SPACE
         if boxes:
             notes.append(f"{boxes} gradients in units of bounding boxes are left out.")
-        for count, what in (
-            (self.styled, "transforms in style attributes"),
-            (self.origins, "transform-origins of other units than px, or with a transform-box"),
-            (self.nested, "<svg> in others with x, y or viewBox"),
-        ):
+        for what, count in self.ignored.items():
             if count:
                 notes.append(f"not taken into account, so frames may be off: {what} ({count}).")
         return frames
+
+    def _inherited(self, paint: _Paint) -> tuple[Matrix | None, str | None]:
+        """Matrix and units; references may form a ring, so no chain is followed far."""
+        matrix, units, template = paint
+        for _ in range(_LONGEST_CHAIN):
+            other = self.paints.get(template)
+            if other is None or None not in (matrix, units):
+                break
+            matrix = other.matrix if matrix is None else matrix
+            units = other.units if units is None else units
+            template = other.template
+        return matrix, units
 
     def _read(self, element: Element, attribute: str) -> Matrix | None:
         """The transform in an attribute, about its origin; unknown origins are counted."""
@@ -259,8 +248,11 @@ class _Drawing:
         if own[:4] == IDENTITY[:4]:  # translations have no origin
             return own
         origin = _origin(element)
-        self.origins += origin is None
-        return own if origin is None else about(own, *origin)
+        if origin is None:
+            what = "transform-origins of other units than px, or with a transform-box"
+            self.ignored[what] += 1
+            return own
+        return about(own, *origin)
 
 
 def _sniff(head: bytes, text: str) -> bool:
@@ -284,11 +276,5 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
     return [Draft(Aff2, g, names, places, stem(source.path), y_down=True)]
 
 
-FORMAT = Format(
-    "svg",
-    "SVG drawing",
-    (".svg",),
-    "Aff(2), elements with a transform, ancestors composed",
-    _sniff,
-    _read,
-)
+_HOLDS = "Aff(2), elements with a transform, ancestors composed"
+FORMAT = Format("svg", "SVG drawing", (".svg",), _HOLDS, _sniff, _read)

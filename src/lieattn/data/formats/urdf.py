@@ -16,15 +16,15 @@ from .._source import SET_SIZE, Source, stem
 from .._xml import Element, attribute_place, walk
 from .format import Format
 
-_XACRO = "Expand it first: xacro file > robot.urdf"
+_XACRO = "is of xacro. Expand it first: xacro file > robot.urdf"
+_OF_XACRO = ("include", "property", "macro", "arg", "if", "unless")
 
 
 @dataclass
 class _Joint:
     name: str
     place: Place
-    parent: str = ""
-    child: str = ""
+    ends: dict[str, str] = field(default_factory=lambda: {"parent": "", "child": ""})
     xyz: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
     rpy: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
     quaternion: list[float] | None = None  # x y z w, instead of rpy
@@ -40,40 +40,35 @@ class _Robot:
         self.joints: list[_Joint] = []
 
     def start(self, element: Element) -> None:
-        if not self.path and element.name != "robot":
-            problem = f"the first element is <{element.name[:24]}>, expected <robot>."
-            raise self.source.error(problem, element.line, element.column)
-        place = element.line, element.column
-        self.path.append(element.name)
+        name, place = element.name, (element.line, element.column)
+        if not self.path and name != "robot":
+            problem = f"the first element is <{name[:24]}>, expected <robot>."
+            raise self.source.error(problem, *place)
+        self.path.append(name)
         if element.prefix == "xacro":
-            problem = f"<xacro:{element.name[:24]}> is of xacro. {_XACRO}"
-            raise self.source.error(problem, element.line, element.column)
-        if self.path[:1] == ["robot"] and len(self.path) == 2:
-            if element.name == "link":
-                name = self._attribute(element, "name")
-                if name in self.links:
-                    line = self.links[name][0]
-                    problem = f"link {quoted(name)} was given in line {line} already. Rename one."
-                    raise self.source.error(problem, element.line, element.column)
-                self.links[name] = place
-            elif element.name == "joint":
+            raise self.source.error(f"<xacro:{name[:24]}> {_XACRO}", *place)
+        if len(self.path) == 2:
+            if name == "link":
+                self._add_link(self._attribute(element, "name"), place)
+            elif name == "joint":
                 self.joints.append(_Joint(self._attribute(element, "name"), place))
-            elif element.name in ("include", "property", "macro", "arg", "if", "unless"):
-                problem = f"<{element.name}> is of xacro. {_XACRO}"
-                raise self.source.error(problem, element.line, element.column)
+            elif name in _OF_XACRO:
+                raise self.source.error(f"<{name}> {_XACRO}", *place)
         elif len(self.path) == 3 and self.path[1] == "joint":
-            self._joint_part(element, self.joints[-1])
+            if name in ("parent", "child"):
+                self.joints[-1].ends[name] = self._attribute(element, "link")
+            elif name == "origin":
+                self._origin(element, self.joints[-1])
 
     def end(self, name: str) -> None:
         self.path.pop()
 
-    def _joint_part(self, element: Element, joint: _Joint) -> None:
-        if element.name == "parent":
-            joint.parent = self._attribute(element, "link")
-        elif element.name == "child":
-            joint.child = self._attribute(element, "link")
-        elif element.name == "origin":
-            self._origin(element, joint)
+    def _add_link(self, name: str, place: Place) -> None:
+        if name in self.links:
+            line = self.links[name][0]
+            problem = f"link {quoted(name)} was given in line {line} already. Rename one."
+            raise self.source.error(problem, *place)
+        self.links[name] = place
 
     def _origin(self, element: Element, joint: _Joint) -> None:
         for name in element.attributes:
@@ -85,10 +80,8 @@ class _Robot:
                 raise self.source.error(problem, *attribute_place(self.source, element, name))
         joint.xyz = self._vector(element, "xyz")
         joint.rpy = self._vector(element, "rpy")
-        if "quat_xyzw" in element.attributes:
-            joint.quaternion = self._quaternion(element)
-
-    def _quaternion(self, element: Element) -> list[float]:
+        if "quat_xyzw" not in element.attributes:
+            return
         place = attribute_place(self.source, element, "quat_xyzw")
         if "rpy" in element.attributes:
             raise self.source.error("<origin> has both rpy and quat_xyzw. Drop one.", *place)
@@ -97,7 +90,7 @@ class _Robot:
         if not abs(norm - 1) <= 10 * ROUNDING:
             problem = f"the quaternion has norm {norm:.3g}, expected 1. Normalise it."
             raise self.source.error(problem, *place)
-        return [x / norm for x in values]
+        joint.quaternion = [x / norm for x in values]
 
     def _attribute(self, element: Element, name: str) -> str:
         if name not in element.attributes:
@@ -105,8 +98,8 @@ class _Robot:
             raise self.source.error(problem, element.line, element.column)
         value = element.attributes[name]
         if "${" in value or "$(" in value:
-            problem = f"{quoted(value)} is of xacro. {_XACRO}"
-            raise self.source.error(problem, *attribute_place(self.source, element, name))
+            place = attribute_place(self.source, element, name)
+            raise self.source.error(f"{quoted(value)} {_XACRO}", *place)
         return value
 
     def _vector(self, element: Element, name: str, count: int = 3) -> list[float]:
@@ -149,24 +142,25 @@ def _trees(robot: _Robot) -> dict[str, _Links]:
     """The links of every tree, by the name of its root."""
     leads: dict[str, _Joint] = {}
     for joint in robot.joints:
-        for end, link in (("parent", joint.parent), ("child", joint.child)):
+        for end, link in joint.ends.items():
             if link not in robot.links:
                 mend = f"Give it a <{end} link=...>."
                 if link:
                     mend = f'Mend the name, or add <link name="{printable(link, 24)}"/>.'
                 problem = f"joint {quoted(joint.name)}: its {end} {quoted(link)} is no link. {mend}"
                 raise robot.source.error(problem, *joint.place)
-        if joint.child in leads:
-            other = quoted(leads[joint.child].name)
-            problem = f"link {quoted(joint.child)} is the child of joint {other} already."
+        child = joint.ends["child"]
+        if child in leads:
+            other = quoted(leads[child].name)
+            problem = f"link {quoted(child)} is the child of joint {other} already."
             raise robot.source.error(problem, *joint.place)
-        leads[joint.child] = joint
+        leads[child] = joint
     roots: dict[str, str] = {}  # link -> root
     trees: dict[str, _Links] = {}
     for link in robot.links:
         path = [link]
         while path[-1] not in roots and path[-1] in leads:
-            path.append(leads[path[-1]].parent)
+            path.append(leads[path[-1]].ends["parent"])
             if len(path) > len(robot.links):
                 problem = "the joints form a ring, so that no link is the root. Remove one joint."
                 raise robot.source.error(problem, *leads[link].place)
@@ -192,7 +186,7 @@ def _drafts(robot: _Robot, trees: dict[str, _Links]) -> list[Draft]:
             if joint.quaternion is not None:
                 q = torch.tensor(joint.quaternion, dtype=torch.float64)
                 g[i] = SE3.from_quaternion_xyzw(q, x[i, :3])
-            g[i] = g[rows[joint.parent]] @ g[i]  # parents come first
+            g[i] = g[rows[joint.ends["parent"]]] @ g[i]  # parents come first
     finite = g.isfinite().flatten(1).all(-1)
     g[finite] = SE3.project(g[finite])  # products of many joints drift
     title, sizes = stem(robot.source.path), [len(tree) for tree in trees.values()]
@@ -204,6 +198,5 @@ def _drafts(robot: _Robot, trees: dict[str, _Links]) -> list[Draft]:
     return drafts
 
 
-FORMAT = Format(
-    "urdf", "URDF robot", (".urdf",), "SE(3), frames of the links, joints at zero", _sniff, _read
-)
+_HOLDS = "SE(3), frames of the links, joints at zero"
+FORMAT = Format("urdf", "URDF robot", (".urdf",), _HOLDS, _sniff, _read)
