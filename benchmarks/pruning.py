@@ -25,6 +25,7 @@ from torch import Tensor
 
 from lieattn import SE3, lie_attention
 from lieattn.ops.native.call import Call
+from lieattn.ops.request import Operands
 
 OUTPUT = Path(__file__).parents[1] / "docs" / "benchmarks" / "pruning.md"
 HEADS, WIDTH, WEIGHTS = 4, 16, (10.0, 1.0)  # lambda / tau of translations and rotations
@@ -65,9 +66,9 @@ class Line:
     def left_out(self) -> float:
         weights, N = torch.tensor(WEIGHTS).repeat(HEADS, 1), self.poses.shape[1]
         tensors = self.poses, self.poses, self.values, weights
-        call = Call("SE3", *tensors, None, None, True, 0.0, self.prune)
+        call = Call(Operands("SE3", *tensors, None, None, True, 0.0, self.prune))
         results = [torch.empty(1, HEADS, N, width) for width in (WIDTH, SE3.dim, 3)]
-        call.library.forward(call.problem, *(x.data_ptr() for x in results))
+        call.run(call.library.forward, *(x.data_ptr() for x in results))
         return call.problem.pruned / (HEADS * N**2)
 
     def text(self, plain: Line) -> str:

@@ -29,7 +29,6 @@ from .nn import inputs
 from .nn.attention import LieAttention
 from .nn.transformer import LieTransformer, LieTransformerLayer, LieTransformerOutput
 from .ops import Request
-from .ops.checks import require_request
 from .ops.dispatch import run
 from .ops.request import Logits
 
@@ -172,8 +171,8 @@ def sharded_attention(
         chart=chart,
         margin=margin,
     )
-    # The checks of `run_request` but for one: queries need not be as many as keys here.
-    require_request(replace(request, exclude_self=False))
+    # The checks of a request but for one: queries need not be as many as keys here.
+    replace(request, exclude_self=False).check()
     return run(request, backend)
 
 

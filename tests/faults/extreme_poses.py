@@ -10,8 +10,8 @@ from torch import Generator, Tensor
 import lieattn as la
 from lieattn import Group
 from lieattn.ops import Request, run_request
+from lieattn.ops._derivatives import tensors_of
 from lieattn.ops.reference import content_logits
-from lieattn.ops.request import tensors_of
 from lieattn.scores import BlockNorm
 
 CONDITION = {torch.float32: 1e4, torch.float64: 1e8}

@@ -17,7 +17,7 @@ import lieattn as la
 from interpreted import run_in_interpreter
 from lieattn import Group, scores
 from lieattn.ops import Request, dispatch, tiled
-from lieattn.ops.request import tensors_of, with_tensors
+from lieattn.ops._derivatives import tensors_of, with_tensors
 
 GROUPS = list(la.available_groups().values())
 

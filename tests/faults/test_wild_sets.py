@@ -13,7 +13,7 @@ from torch import Tensor, nn
 import lieattn as la
 from lieattn import Group
 from lieattn.ops import run_request
-from lieattn.ops.request import tensors_of
+from lieattn.ops._derivatives import tensors_of
 
 B, N = 4, 5
 BACKENDS = ("auto", "reference", "tiled", "native")

@@ -15,7 +15,7 @@ from torch import Tensor
 import lieattn as la
 from lieattn import Group, scores
 from lieattn.ops import Request, dispatch
-from lieattn.ops.request import tensors_of, with_tensors
+from lieattn.ops._derivatives import tensors_of, with_tensors
 
 B, H, N, D = 2, 3, 5, 4
 OPERATOR = tuple(inspect.signature(la.lie_attention).parameters)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lieattn.ops.native import call as _native_call
+from lieattn.ops.request import Operands
 from native_cases import GROUPS, MASKS, Case, check
 
 pytestmark = pytest.mark.usefixtures("seeded")
@@ -88,7 +89,7 @@ def test_threads_that_would_meet_have_places_of_their_own(sets: int, copies: int
     inputs, bias = Case(Nq=9).inputs(0).values(), torch.zeros(sets, 3, 9, 9)
     torch.set_num_threads(2)
     try:
-        call = _native_call.Call("SE3", *inputs, None, bias, True, 0.0)
+        call = _native_call.Call(Operands("SE3", *inputs, None, bias, True, 0.0))
     finally:
         torch.set_num_threads(1)
     assert call.bias_copies(bias).numel() == copies * bias.numel()

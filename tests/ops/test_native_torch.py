@@ -23,7 +23,7 @@ def test_torch_accepts_the_ops(options: tuple[tuple[int, ...], ...]) -> None:
     leaves = [x.requires_grad_() for x in inputs]
     mask = torch.rand(options[0]) < 0.7 if options else None
     bias = torch.randn(options[1], requires_grad=True) if options else None
-    arguments = ("SE3", *leaves, mask, bias, True, 0.1)
+    arguments = ("SE3", *leaves, mask, bias, True, 0.1, 0.0)
     torch.library.opcheck(torch.ops.lieattn.native_forward.default, arguments)
     results = [x.detach() for x in torch.ops.lieattn.native_forward(*arguments)]
     plain = [x.detach() if isinstance(x, Tensor) else x for x in arguments]

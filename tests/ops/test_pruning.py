@@ -13,6 +13,7 @@ import lieattn as la
 from lieattn import Group
 from lieattn.ops.native import call as _native_call
 from lieattn.ops.native import library as _native_library
+from lieattn.ops.request import Operands
 
 LIBRARIES = {library.build: library for library in _native_library.available()}
 needs_kernel = pytest.mark.skipif(not LIBRARIES, reason="the kernel was not built")
@@ -168,11 +169,12 @@ class Scene:
         inputs, mask = self.inputs()
         exclude_self = self.exclude_self and not self.Nk
         mask = None if mask is None else mask[(None,) * (4 - mask.dim())]
-        call = _native_call.Call(self.group, *inputs, mask, None, exclude_self, self.margin, prune)
+        operands = Operands(self.group, *inputs, mask, None, exclude_self, self.margin, prune)
+        call = _native_call.Call(operands)
         B, H, Nq, Nk = call.pairs
         D = la.get_group(self.group).dim
         results = [torch.empty(B, H, Nq, width) for width in (self.width, D, 3)]
-        assert call.library.forward(call.problem, *(x.data_ptr() for x in results))
+        assert call.run(call.library.forward, *(x.data_ptr() for x in results))
         return call.problem.pruned / (B * H * Nq * Nk)
 
 
@@ -479,9 +481,9 @@ def test_layers_and_models_hand_it_on(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
     call = _native_call.Call.__init__
 
-    def spy(self: _native_call.Call, *arguments: object) -> None:
-        asked.append(arguments[9])  # type: ignore[arg-type]
-        call(self, *arguments)  # type: ignore[arg-type]
+    def spy(self: _native_call.Call, x: Operands) -> None:
+        asked.append(x.prune)
+        call(self, x)
 
     monkeypatch.setattr(_native_call.Call, "__init__", spy)
     g = la.SE3.random(1, 80)

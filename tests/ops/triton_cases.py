@@ -404,7 +404,7 @@ def op_arguments() -> tuple[object, ...]:
 
 
 def test_the_op_is_registered_as_torch_wants_it() -> None:
-    torch.library.opcheck(_triton_ops.triton_attention, op_arguments())
+    torch.library.opcheck(_triton_ops.triton_forward, op_arguments())
 
 
 def test_the_backend_compiles_in_one_graph() -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .._core.pytree import exportable
-from .._core.tensors import common_batch, gather_neighbours, island, readable
+from .._core.tensors import gather_neighbours, island, readable
 from ..groups import Group, checks
 
 
@@ -189,27 +189,9 @@ def require_sets(group: Group, q: Tensor, k: Tensor) -> None:
     """Queries and keys are sets of poses of the group, with one batch."""
     if not isinstance(group, Group):
         raise TypeError(f"group must be a Group, got {group!r}. Use get_group(...) for a name.")
-    m = group.matrix_size
-    for name, poses in (("query", q), ("key", k)):
-        checks.poses(group, poses, f"{name} poses")
-        if poses.dim() < 3:
-            raise ValueError(
-                f"{name} poses must be a set [..., N, {m}, {m}], got {list(poses.shape)}. "
-                "For a single pair use group.log_relative(a, b)."
-            )
-    if common_batch(q.shape[:-3], k.shape[:-3]) is None:
-        raise ValueError(
-            f"query and key poses must have the same batch, got {list(q.shape)} and "
-            f"{list(k.shape)}."
-        )
+    checks.sets(group, q, k)
 
 
 def require_set(group: Group, poses: Tensor) -> None:
     """Poses are a set `[..., N, m, m]`."""
-    checks.poses(group, poses)
-    if poses.dim() < 3:
-        m = group.matrix_size
-        raise ValueError(
-            f"{group} poses must be a set [..., N, {m}, {m}], got {list(poses.shape)}. For a "
-            "single pose add the dimension: poses[None]."
-        )
+    checks.pose_set(group, poses)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .._core.tensors import dense, tensor
+from .._core.tensors import common_batch, dense, tensor
 
 if TYPE_CHECKING:
     from .base import Group
@@ -21,6 +21,31 @@ def poses(group: Group, g: Any, name: str = "poses") -> Tensor:
         message = f"{what} must have shape [..., {m}, {m}], got {list(g.shape)}. "
         raise ValueError((message + group._shape_hint(g)).strip())
     return tensor(g, what)
+
+
+def pose_set(group: Group, g: Any, name: str = "poses") -> Tensor:
+    """`g` if it is a set of poses `[..., N, m, m]`."""
+    m = group.matrix_size
+    if poses(group, g, name).dim() < 3:
+        hint = "pose add the dimension: poses[None]"
+        if name != "poses":
+            hint = "pair use group.log_relative(a, b)"
+        raise ValueError(
+            f"{group} {name} must be a set [..., N, {m}, {m}], got {list(g.shape)}. "
+            f"For a single {hint}."
+        )
+    return g
+
+
+def sets(group: Group, q: Any, k: Any) -> None:
+    """Queries and keys are sets of poses of the group, with one batch."""
+    pose_set(group, q, "query poses")
+    pose_set(group, k, "key poses")
+    if common_batch(q.shape[:-3], k.shape[:-3]) is None:
+        raise ValueError(
+            f"query and key poses must have the same batch, got {list(q.shape)} and "
+            f"{list(k.shape)}."
+        )
 
 
 def coordinates(group: Group, x: Any, sizes: tuple[int, ...] = ()) -> Tensor:

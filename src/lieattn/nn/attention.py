@@ -19,8 +19,8 @@ from ..geometry.pairs import (
 )
 from ..groups import Group, get_group
 from ..ops import Request, attend_relations, content_logits, run_request
-from ..ops.checks import require_bias, require_prune, self_excluded
 from ..ops.dispatch import require_backend
+from ..ops.request import require_bias, require_prune, self_excluded
 from ..scores import Score
 
 FARTHEST = 1e16  # size of a coordinate that is added to hidden states

@@ -1,13 +1,15 @@
-"""A function of a request computed block by block, forwards and backwards.
+"""A function of a request computed for blocks of its queries, forwards and backwards.
 
-An autograd function of its own rather than `torch.utils.checkpoint`: that one keeps the graph of
-every block, about half a megabyte, and the number of blocks grows with the square of N.
+An autograd function of its own rather than `torch.utils.checkpoint`: a checkpoint keeps the graph
+of every block, about half a megabyte, and the number of blocks grows with the square of N.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import repeat
 from typing import Any
 
 import torch
@@ -15,19 +17,20 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from .._core.tensors import transformed
-from .request import ROWS, Request, tensors_of, with_tensors
+from ._derivatives import Function, Sums, gradients_by_name, leaves_of, tensors_of, with_tensors
+from .request import Request
 
-Results = tuple[Tensor, Tensor]
-Function = Callable[[Request], Results]  # from a request to two tensors [..., Nq, C]
+# Where the queries are in the fields that have any.
+ROWS = {"q_poses": -3, "mask": -2, "bias": -2, "neighbours": -2, "q_content": -2}
 
 
-def by_blocks(function: Function, request: Request, rows: int) -> Results:
+def by_blocks(function: Function, request: Request, rows: int) -> Sums:
     """`function(request)`, computed for `rows` queries at a time and joined."""
     if transformed():
         return _joined(function, request, rows)
     if torch.is_grad_enabled() and not isinstance(request.weights, Tensor | nn.Module):
-        # Nobody knows what parameters a mere function holds, but a checkpoint finds them.
-        def again(block: Request) -> Results:
+        # The parameters of a plain function are unknown, but a checkpoint finds them.
+        def again(block: Request) -> Sums:
             return checkpoint(function, block, use_reentrant=False)
 
         return _joined(again, request, rows)
@@ -35,19 +38,39 @@ def by_blocks(function: Function, request: Request, rows: int) -> Results:
     return _ByBlocks.apply(function, request, rows, tuple(tensors), *tensors.values())
 
 
-def _joined(function: Function, request: Request, rows: int) -> Results:
-    first, second = zip(*(function(block) for block in request.blocks(rows)), strict=True)
+def _blocks(request: Request, rows: int) -> Iterator[Request]:
+    """The same request for `rows` queries at a time."""
+    starts = range(0, request.queries, rows)
+    parts = (_split(getattr(request, x), rows, request.queries, ROWS[x]) for x in ROWS)
+    for first, *block in zip(starts, *parts, strict=False):
+        own: dict[str, Any] = dict(zip(ROWS, block, strict=True))
+        yield replace(request, first=request.first + first, **own)
+
+
+def _split(x: Tensor | None, rows: int, queries: int, dim: int) -> Iterator[Tensor | None]:
+    """Blocks of the queries of x; what broadcasts over them is the same in every block.
+
+    `split`, not slices: the gradient of a slice is as large as all of x, and there would be one
+    for every block.
+    """
+    if x is None or x.dim() < -dim or x.shape[dim] != queries:
+        return repeat(x)
+    return iter(x.split(rows, dim=dim))
+
+
+def _joined(function: Function, request: Request, rows: int) -> Sums:
+    first, second = zip(*(function(block) for block in _blocks(request, rows)), strict=True)
     return torch.cat(first, dim=-2), torch.cat(second, dim=-2)
 
 
-def _written(function: Function, request: Request, rows: int) -> Results:
-    """`_joined` without a list of results, between which memory would fall to pieces.
+def _written(function: Function, request: Request, rows: int) -> Sums:
+    """`_joined` without a list of results, which would fragment the memory.
 
     Small results lie between large temporaries, and the allocator cannot join the holes: 1.5 GB
     for 2048 blocks with 8192 keys, against 21 MB.
     """
     results: list[Tensor] = []
-    for block in request.blocks(rows):
+    for block in _blocks(request, rows):
         parts = function(block)
         if not results:
             results = [x.new_empty(*x.shape[:-2], request.queries, x.shape[-1]) for x in parts]
@@ -67,7 +90,7 @@ class _ByBlocks(torch.autograd.Function):
         rows: int,
         names: tuple[str, ...],
         *tensors: Tensor,
-    ) -> Results:
+    ) -> Sums:
         ctx.function, ctx.request, ctx.rows, ctx.names = function, request, rows, names
         ctx.save_for_backward(*tensors)
         ctx.random = _random_state(request)
@@ -79,10 +102,12 @@ class _ByBlocks(torch.autograd.Function):
         request = with_tensors(ctx.request, saved)
         wanted = [n for n, yes in zip(ctx.names, ctx.needs_input_grad[4:], strict=True) if yes]
         total = {name: torch.zeros_like(saved[name]) for name in wanted}
+        twice = torch.is_grad_enabled()  # in a backward pass: it will be differentiated itself
         with _drawing_again(ctx.random):
             rows = zip(*(x.split(ctx.rows, dim=-2) for x in cotangents), strict=True)
-            for block, of_rows in zip(request.blocks(ctx.rows), rows, strict=True):
-                found = _gradients(ctx.function, block, wanted, of_rows)
+            for block, of_rows in zip(_blocks(request, ctx.rows), rows, strict=True):
+                leaves = leaves_of(block, wanted, connected=twice)
+                found = gradients_by_name(ctx.function, block, leaves, of_rows, create_graph=twice)
                 own, start = tensors_of(block), block.first - request.first
                 for name, x in found.items():
                     part = total[name]
@@ -90,31 +115,6 @@ class _ByBlocks(torch.autograd.Function):
                         part = part.narrow(ROWS[name], start, x.shape[ROWS[name]])
                     part.add_(x)
         return None, None, None, None, *(total.get(name) for name in ctx.names)
-
-
-def _gradients(
-    function: Function, block: Request, wanted: list[str], cotangents: tuple[Tensor, ...]
-) -> dict[str, Tensor]:
-    """Derivatives of a block by the tensors of the given names."""
-    tensors = tensors_of(block)
-    twice = torch.is_grad_enabled()  # in a backward pass: it will be differentiated itself
-    with torch.enable_grad():
-        for name in wanted:
-            x = tensors[name]
-            # Queries and keys may be one tensor; each has its own part of the gradient.
-            tensors[name] = x.view_as(x) if twice else x.detach().requires_grad_()
-        leaves = [tensors[name] for name in wanted]
-        results = function(with_tensors(block, tensors))
-        reached = [(x, c) for x, c in zip(results, cotangents, strict=True) if x.requires_grad]
-        found = torch.autograd.grad(
-            [x for x, _ in reached],
-            leaves,
-            [c for _, c in reached],
-            allow_unused=True,
-            materialize_grads=True,
-            create_graph=twice,
-        )
-    return dict(zip(wanted, found, strict=True))
 
 
 # ---- random numbers ----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""`lie_attention`, the operator: checks what it is given and hands it to a backend."""
+"""`lie_attention`, the operator: makes a request, checks it and hands it to a backend."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from torch import Tensor
 from .._core.tensors import require_tensors
 from ..groups import Group, get_group
 from ..scores import Score
-from . import checks, dispatch
-from .request import Logits, Request
+from . import dispatch
+from .request import Logits, Request, self_excluded
 
 
 def lie_attention(
@@ -86,7 +86,7 @@ def lie_attention(
         weights,
         mask=mask,
         bias=bias,
-        exclude_self=checks.self_excluded(exclude_self, q_poses, k_poses),
+        exclude_self=self_excluded(exclude_self, q_poses, k_poses),
         chart=chart,
         neighbours=neighbours,
         margin=margin,
@@ -96,6 +96,6 @@ def lie_attention(
 
 
 def run_request(request: Request, backend: str = "auto") -> tuple[Tensor, Tensor]:
-    """The two sums of a request whose tensors have yet to be checked."""
-    checks.require_request(request)
+    """The two sums of a request, whose tensors are checked first."""
+    request.check()
     return dispatch.run(request, backend)

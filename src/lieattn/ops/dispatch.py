@@ -1,16 +1,18 @@
-"""Which backend answers a request: the first that can, or the one that was named."""
+"""Which backend answers a request: the first that can, or the one that is named."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Protocol, cast
 
 import torch
 from torch import Tensor
 
+from .._core.tensors import transformed
 from .._core.text import unknown
+from ..groups import available_groups
 from . import reference, tiled
 from .request import Request
 
@@ -81,6 +83,34 @@ def refusal(request: Request, name: str) -> str | None:
     return backend.unsupported(request)
 
 
+def not_for_kernels(request: Request, groups: Iterable[str]) -> str | None:
+    """What no kernel can do, in a sentence: they take block weights, and compute in float32."""
+    group, values = request.group, request.values.dtype
+    if group.name not in groups or available_groups().get(group.name) is not group:
+        return f"it knows {', '.join(groups)}, not {group}."
+    if not isinstance(request.weights, Tensor):
+        return "it knows block weights, not scores or functions."
+    poses = {request.q_poses.dtype, request.k_poses.dtype}
+    if poses != {torch.float32}:
+        return f"it computes in float32, and poses are {names(poses)}."
+    if values not in (torch.float32, torch.float16, torch.bfloat16):
+        return f"it computes in float32, and values are {values}."
+    if transformed():
+        return "it does not run inside vmap, grad or jvp of torch.func, nor in forward mode."
+    return None
+
+
+def tensors_given(request: Request) -> list[Tensor]:
+    """The tensors that kernels read."""
+    given = request.q_poses, request.k_poses, request.values, request.weights
+    return [x for x in (*given, request.mask, request.bias) if isinstance(x, Tensor)]
+
+
+def names(items: Iterable[object]) -> str:
+    """For a sentence."""
+    return " and ".join(sorted(map(str, items)))
+
+
 def is_fast(request: Request) -> bool:
     """True where a backend of the device's own can do the request."""
     return choose(request) not in (_loaded["reference"], _loaded["tiled"])
@@ -125,7 +155,7 @@ _load._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _say(name: str, reason: str) -> None:
-    """Tell once, to those who listen, why a backend was passed over."""
+    """Log once, at DEBUG level, why a backend was passed over."""
     if torch.compiler.is_compiling() or (name, reason) in _said:
         return
     _said.add((name, reason))

@@ -1,4 +1,4 @@
-"""The truth: Lie-Algebra Attention as short as it can be said. Other backends are tested on it."""
+"""The reference: the operator as briefly as possible. Other backends are tested against it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from torch import Tensor
 from .._core.tensors import gather_neighbours, island
 from ..geometry.pairs import Relations
 from ..scores import BlockNorm
-from . import checks
 from ._far import logits_within_range
-from .request import Logits, Request
+from .request import Logits, Request, require_logits, require_pairs
 
 # The fields of a request that are answered. `prune` allows to leave keys out, and none are.
 ANSWERS = frozenset(
@@ -56,16 +55,16 @@ def attend_relations(
     """
     with island(rel.coords):
         logits = logits_within_range(rel, score, mask, bias)
-        checks.require_logits(logits, rel.coords, values.shape[-3])
+        require_logits(logits, rel.coords, values.shape[-3])
         # Poses so far away that the square of w overflows have no weight.
         allowed = rel.valid.unsqueeze(-3) & (logits != -torch.inf)
         batch = torch.broadcast_shapes(logits.shape[:-3], values.shape[:-3])
         shape = torch.Size((*batch, *logits.shape[-3:]))
         if mask is not None:
-            checks.require_pairs("mask", mask, shape)
+            require_pairs("mask", mask, shape)
             allowed = allowed & mask
         if bias is not None:
-            checks.require_pairs("bias", bias, shape)
+            require_pairs("bias", bias, shape)
             allowed = allowed & (bias != -torch.inf)
             logits = logits + torch.where(allowed, bias, 0).to(logits.dtype)
         if neighbours is None:

@@ -1,7 +1,7 @@
 """A backend for sets of any size: the reference on blocks of queries, in memory linear in N.
 
-Whatever the reference does, blocks of it do: every group, chart, score, dtype and device. Nothing
-of a block is kept for the backward pass, which computes it anew.
+It does all that the reference does: every group, chart, score, dtype and device. Nothing of a block
+is kept for the backward pass, which computes it again.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from . import reference
-from ._blocks import Function, by_blocks
+from ._blocks import by_blocks
+from ._derivatives import Function
 from .request import Request
 
 # Pairs that are in memory at once. The backward pass of SE(3) holds about 1 kB for each, which

@@ -1,29 +1,24 @@
-"""What the CPU kernel leaves to the reference: poses that are not for it, second derivatives.
-
-Arguments are those of the custom op `native_forward`, in its order.
-"""
+"""What the CPU kernel leaves to the reference: poses that are not for it, second derivatives."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ...groups import get_group
 from .. import tiled
-from ..request import Request
+from .._custom import Cotangents, Gradients, Needs
+from .._derivatives import gradients_by_name, leaves_of
+from ..request import Operands, Request
 
 logger = logging.getLogger("lieattn")
 _said: set[str] = set()
 
 TOGETHER = 8  # sets of a block that has any for the reference
-
-# Where the tensors that have gradients are among the arguments: poses, values, weights, bias.
-DIFFERENTIABLE = (1, 2, 3, 4, 6)
 
 
 def say() -> None:
@@ -49,116 +44,64 @@ def blocks(sets: Tensor, count: int) -> Iterator[tuple[slice, Tensor]]:
             yield slice(first, min(first + TOGETHER, count)), inside
 
 
-def of_sets(arguments: Sequence[Any], sets: slice) -> tuple[Any, ...]:
-    """The arguments for some sets of a batch; masks and biases may be shared by all sets."""
-    group, q_poses, k_poses, values, weights, *pairs, exclude_self, margin = arguments
-    own = (x if x is None or x.shape[0] == 1 else x[sets] for x in pairs)
-    poses = q_poses[sets], k_poses[sets]
-    return group, *poses, values[sets], weights, *own, exclude_self, margin
+def of_sets(x: Operands, sets: slice) -> Operands:
+    """The operands of some sets of a batch; masks and biases may be shared by all sets."""
+    pairs = (y if y is None or y.shape[0] == 1 else y[sets] for y in (x.mask, x.bias))
+    own = x.q_poses[sets], x.k_poses[sets], x.values[sets]
+    return x.with_tensors([*own, x.weights, *pairs])
 
 
-def answer(*arguments: Any) -> tuple[Tensor, Tensor]:
+def answer(x: Operands) -> tuple[Tensor, Tensor]:
     """The two sums, of the reference."""
     with torch.no_grad():
-        return _run(arguments)
+        return tiled.run(_request(x))
 
 
-def gradients(
-    arguments: Sequence[Any],
-    d_out: Tensor,
-    d_coords: Tensor,
-    need_q: bool,
-    need_k: bool,
-    need_bias: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Gradients of the reference, as `native_backward` gives them."""
-    needs = need_q, need_k, True, True, need_bias
-    leaves = _leaves(arguments, needs, fresh=True)
+def gradients(x: Operands, incoming: Cotangents, needs: Needs) -> Gradients:
+    """Gradients of the reference, as those of the kernel."""
+    request = _request(x)
 
-    def work() -> list[Tensor]:
-        return _first(arguments, leaves, d_out, d_coords, create_graph=False)
+    def work() -> dict[str, Tensor]:
+        leaves = leaves_of(request, _wanted(x, needs))
+        return gradients_by_name(tiled.run, request, leaves, incoming, create_graph=False)
 
     # A thread of its own: inside a custom op nothing is recorded for derivatives.
     with ThreadPoolExecutor(1) as thread:
-        found = iter(thread.submit(work).result())
-    empty = d_out.new_empty(0)
-    d_q, d_k, d_values, d_weights, d_bias = (
-        empty.clone() if x is None else next(found).contiguous() for x in leaves
-    )
-    return d_q, d_k, d_values, d_weights, d_bias
+        found = thread.submit(work).result()
+    empty = incoming.out.new_empty(0)
+    parts = (found.get(name) for name in Gradients._fields)
+    return Gradients(*(empty.clone() if y is None else y.contiguous() for y in parts))
 
 
 def second_derivatives(
-    arguments: Sequence[Any],
-    d_out: Tensor,
-    d_coords: Tensor,
-    needs: tuple[bool, bool, bool],
-    cotangents: tuple[Tensor, ...],
+    x: Operands, incoming: Cotangents, needs: Needs, given: Sequence[Tensor]
 ) -> list[Tensor | None]:
-    """Derivatives of the gradients by poses, values, weights, bias, `d_out` and `d_coords`."""
-    need_q, need_k, need_bias = needs
-    wanted = need_q, need_k, True, True, need_bias
-    again = torch.is_grad_enabled()  # in a backward pass: this will be differentiated itself
+    """Derivatives of the gradients by poses, values, weights, bias and both cotangents."""
+    request, again = _request(x), torch.is_grad_enabled()
     with torch.enable_grad():
-        leaves = _leaves(arguments, wanted, fresh=not again)
-        incoming = [x.view_as(x) if again else x.detach() for x in (d_out, d_coords)]
-        incoming = [x if x.requires_grad else x.requires_grad_() for x in incoming]
-        first = _first(arguments, leaves, *incoming, create_graph=True)
-        given = [c for c, x in zip(cotangents, leaves, strict=True) if x is not None]
-        reached = [(x, c) for x, c in zip(first, given, strict=True) if x.requires_grad]
-        sources = [x for x in (*leaves, *incoming) if x is not None]
+        leaves = leaves_of(request, _wanted(x, needs), connected=again)
+        own = [y.view_as(y) if again else y.detach() for y in incoming]
+        own = [y if y.requires_grad else y.requires_grad_() for y in own]
+        first = gradients_by_name(tiled.run, request, leaves, own, create_graph=True)
+        by_name = dict(zip(Gradients._fields, given, strict=True))
+        reached = {name: y for name, y in first.items() if y.requires_grad}
         found = iter(
             torch.autograd.grad(
-                [x for x, _ in reached],
-                sources,
-                [c for _, c in reached],
+                list(reached.values()),
+                [*leaves.values(), *own],
+                [by_name[name] for name in reached],
                 allow_unused=True,
                 create_graph=again,
             )
         )
-    return [None if x is None else next(found) for x in (*leaves, *incoming)]
+    return [next(found) if name in leaves else None for name in Gradients._fields] + list(found)
 
 
-def _leaves(
-    arguments: Sequence[Any], wanted: tuple[bool, ...], *, fresh: bool
-) -> list[Tensor | None]:
-    """The tensors to differentiate by, each a tensor of its own: queries and keys may be one."""
-    leaves: list[Tensor | None] = []
-    for place, yes in zip(DIFFERENTIABLE, wanted, strict=True):
-        x = arguments[place] if yes else None
-        if x is not None:
-            x = x.detach() if fresh or not x.requires_grad else x.view_as(x)
-            x = x if x.requires_grad else x.requires_grad_()
-        leaves.append(x)
-    return leaves
+def _wanted(x: Operands, needs: Needs) -> list[str]:
+    """Names of the operands that need gradients, in the order of `Gradients`."""
+    needed = needs._asdict() | {"bias": needs.bias and x.bias is not None}
+    return [name for name in Gradients._fields if needed.get(name, True)]
 
 
-def _first(
-    arguments: Sequence[Any],
-    leaves: list[Tensor | None],
-    d_out: Tensor,
-    d_coords: Tensor,
-    *,
-    create_graph: bool,
-) -> list[Tensor]:
-    """Gradients by those leaves that there are."""
-    replaced = list(arguments)
-    for place, x in zip(DIFFERENTIABLE, leaves, strict=True):
-        replaced[place] = replaced[place] if x is None else x
-    return list(
-        torch.autograd.grad(
-            _run(replaced),
-            [x for x in leaves if x is not None],
-            (d_out, d_coords),
-            allow_unused=True,
-            materialize_grads=True,
-            create_graph=create_graph,
-        )
-    )
-
-
-def _run(arguments: Sequence[Any]) -> tuple[Tensor, Tensor]:
-    group, *tensors, exclude_self, margin = arguments
-    q_poses, k_poses, values, weights, mask, bias = tensors
-    asked = q_poses, k_poses, values, weights, mask, bias, exclude_self
-    return tiled.run(Request(get_group(group), *asked, margin=margin))
+def _request(x: Operands) -> Request:
+    return Request(get_group(x.group), *x[1:8], margin=x.margin)

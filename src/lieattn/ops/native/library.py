@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from contextlib import suppress
 from ctypes import c_char_p, c_double, c_int64, c_void_p
 from pathlib import Path
 
@@ -68,21 +69,11 @@ class Library:
     """One build of the kernel."""
 
     def __init__(self, build: str) -> None:
-        self.build = build
-        self._library = _open(build)
-        self._forward = self._library.lieattn_forward
-        self._backward = self._library.lieattn_backward
+        self.build, library = build, _open(build)
         # Kept as instances: ctypes makes functions anew at every access, with types forgotten.
-        self._forward.argtypes = [ctypes.POINTER(Problem), c_void_p, c_void_p, c_void_p]
-        self._backward.argtypes = [ctypes.POINTER(Problem), ctypes.POINTER(Gradients)]
-
-    def forward(self, problem: Problem, out: int, coords: int, normaliser: int) -> bool:
-        """Fill in what the addresses point to; False if some sets are unfit for the kernel."""
-        return _taken(self._forward(problem, out, coords, normaliser))
-
-    def backward(self, problem: Problem, gradients: Gradients) -> bool:
-        """Fill in the gradients; False if some sets are unfit for the kernel."""
-        return _taken(self._backward(problem, gradients))
+        self.forward, self.backward = library.lieattn_forward, library.lieattn_backward
+        self.forward.argtypes = [ctypes.POINTER(Problem), c_void_p, c_void_p, c_void_p]
+        self.backward.argtypes = [ctypes.POINTER(Problem), ctypes.POINTER(Gradients)]
 
 
 def load(build: str) -> Library:
@@ -103,24 +94,22 @@ def load_best() -> Library:
         raise ValueError(f"{VARIABLE} is {asked!r}; known are {known}. Unset it for the best.")
     if asked:
         return load(asked)
-    found = [_attempt(build) for build in _runnable()]
-    libraries = [library for library in found if isinstance(library, Library)]
-    if not libraries:
-        raise Missing("; ".join(map(str, found)))
-    return libraries[0]
+    missing = []
+    for build in _runnable():
+        try:
+            return load(build)
+        except Missing as error:
+            missing.append(str(error))
+    raise Missing("; ".join(missing))
 
 
 def available() -> list[Library]:
     """Builds that are here and that this machine can run, best first."""
-    found = (_attempt(build) for build in BUILDS)
-    return [library for library in found if isinstance(library, Library)]
-
-
-def _attempt(build: str) -> Library | Missing:
-    try:
-        return load(build)
-    except Missing as missing:
-        return missing
+    found = []
+    for build in BUILDS:
+        with suppress(Missing):
+            found.append(load(build))
+    return found
 
 
 def _runnable() -> list[str]:
@@ -149,14 +138,3 @@ def _open(build: str) -> ctypes.CDLL:
             f"{expected:#x}): install lieattn again"
         )
     return library
-
-
-def _taken(status: int) -> bool:
-    if status == NO_MEMORY:
-        raise MemoryError("the native kernel found no memory for its work.")
-    if status not in (0, UNFIT):
-        raise RuntimeError(
-            f"the native kernel returned {status}: it was built from another version. Install "
-            f"lieattn again, or set {VARIABLE}=off."
-        )
-    return status == 0

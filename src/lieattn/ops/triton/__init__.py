@@ -15,10 +15,10 @@ from math import pi
 import torch
 from torch import Tensor
 
-from .._flat import flat, flat_pairs, is_registered, names, own_batch
+from ..dispatch import names, not_for_kernels, tensors_given
 from ..request import Request
 from .features import FAMILIES
-from .op import triton_attention
+from .op import triton_forward
 
 _WIDEST = 256  # wider heads are done in slices: a tile of values must fit on the chip
 
@@ -35,38 +35,30 @@ ANSWERS = frozenset(
 
 def unsupported(request: Request) -> str | None:
     """Why this backend cannot answer a request, in a sentence, or None if it can."""
-    group, chart = request.group, request.chart
-    if group.name not in FAMILIES or not is_registered(group):
-        return f"it knows {', '.join(FAMILIES)}, not {group}"
-    if FAMILIES[group.name].affine and chart != "principal":
-        return f"it knows the principal chart of {group}, not the {chart} one"
-    if not isinstance(request.weights, Tensor):
-        return "it knows block weights, not scores or functions"
-    if not 0 <= request.margin <= pi / 2:
-        return f"it takes margins from 0 to pi/2, not {request.margin}"
-    poses = {request.q_poses.dtype, request.k_poses.dtype}
-    if poses != {torch.float32}:
-        return f"it computes in float32, and poses are {names(poses)}"
-    if request.values.dtype not in (torch.float32, torch.float16, torch.bfloat16):
-        return f"it computes in float32, and values are {request.values.dtype}"
-    return _no_device(request, request.weights)
+    return not_for_kernels(request, FAMILIES) or _unfit(request) or _no_device(request)
 
 
 def run(request: Request) -> tuple[Tensor, Tensor]:
     """`out [..., H, Nq, dv]` and `coords [..., H, Nq, C]` of a request that is supported."""
-    q, k, values = request.q_poses, request.k_poses, request.values
-    batch = request.batch
-    mask, bias = flat_pairs(request.mask, batch), flat_pairs(request.bias, batch)
-    poses, weights = (flat(q, batch), flat(k, batch)), _coordinate_weights(request)
-    margin = max(float(request.margin), request.group.chart(request.chart).resolution(q.dtype))
-    options = weights, mask, bias, request.exclude_self, margin
-    slices = flat(values, batch).float().split(_WIDEST, dim=-1)
-    parts = [triton_attention(request.group.name, *poses, part, *options) for part in slices]
+    group = request.group
+    margin = max(
+        float(request.margin), group.chart(request.chart).resolution(request.q_poses.dtype)
+    )
+    x = request.operands(_coordinate_weights(request), margin)
+    slices = x.values.split(_WIDEST, dim=-1)
+    parts = [triton_forward(*x._replace(values=part)) for part in slices]
     out = torch.cat([part[0] for part in parts], dim=-1) if len(parts) > 1 else parts[0][0]
-    places = FAMILIES[request.group.name].coordinates
-    coords = parts[0][1] if len(places) == 6 else parts[0][1][..., list(places)]
-    coords = coords.reshape(*batch, *coords.shape[1:])
-    return out.to(values.dtype).reshape(*batch, *out.shape[1:]), own_batch(coords, batch, request)
+    places, coords = FAMILIES[group.name].coordinates, parts[0][1]
+    return request.unflat(out, coords if len(places) == 6 else coords[..., list(places)])
+
+
+def _unfit(request: Request) -> str | None:
+    """What these kernels in particular cannot do."""
+    if FAMILIES[request.group.name].affine and request.chart != "principal":
+        return f"it knows the principal chart of {request.group}, not the {request.chart} one."
+    if not 0 <= request.margin <= pi / 2:
+        return f"it takes margins from 0 to pi/2, not {request.margin}."
+    return None
 
 
 def _coordinate_weights(request: Request) -> Tensor:
@@ -82,22 +74,13 @@ def _coordinate_weights(request: Request) -> Tensor:
     return full.index_copy(1, torch.tensor(places, device=weights.device), spread)
 
 
-def _no_device(request: Request, weights: Tensor) -> str | None:
-    tensors = [request.q_poses, request.k_poses, request.values, weights]
-    tensors += [x for x in (request.mask, request.bias) if x is not None]
-    devices = {x.device for x in tensors}
+def _no_device(request: Request) -> str | None:
+    devices = {x.device for x in tensors_given(request)}
     if len(devices) > 1:
-        return f"tensors are on several devices, {names(devices)}"
+        return f"tensors are on several devices, {names(devices)}."
     interpreted = os.environ.get("TRITON_INTERPRET") == "1"
-    if tensors[0].device.type != "cuda" and not interpreted:
-        return f"it runs on CUDA devices, and tensors are on {tensors[0].device}"
+    if request.q_poses.device.type != "cuda" and not interpreted:
+        return f"it runs on CUDA devices, and tensors are on {names(devices)}."
     if find_spec("triton") is None:
-        return "triton is not installed, see lieattn[triton]"
-    # A question that the compiler cannot trace; there the op itself refuses torch.func.
-    if not torch.compiler.is_compiling() and any(map(_is_wrapped, tensors)):
-        return "it does not run inside vmap, grad or jvp of torch.func"
+        return "triton is not installed, see lieattn[triton]."
     return None
-
-
-def _is_wrapped(x: Tensor) -> bool:
-    return bool(torch._C._functorch.is_functorch_wrapped_tensor(x))
