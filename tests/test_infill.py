@@ -15,7 +15,8 @@ from lieattn.models.infill.loss import infill_losses
 from lieattn.models.infill.model import LEVELS
 
 GROUPS = list(la.available_groups().values())
-SMALL = la.LieTransformerConfig(dim=16, heads=2, layers=2, content=True)
+SMALL = la.LieTransformerConfig.paper(dim=16, heads=2, layers=2, content=True)
+PLAIN = la.InfillConfig(encoder=SMALL)
 
 
 def walk(group: la.Group, n: int, seed: int = 0, batch: int = 3) -> Tensor:
@@ -33,7 +34,8 @@ def hidden_some(n: int, *places: int) -> Tensor:
 def trained(group: la.Group, bends: int = 0) -> la.InfillModel:
     """A model whose head is no longer zero."""
     torch.manual_seed(0)
-    model = la.InfillModel(group, SMALL, bends)
+    config = la.InfillConfig(encoder=SMALL, second_differences=bends)
+    model = la.InfillModel(group, config)
     for p in model.transformer.correction[-1].parameters():
         torch.nn.init.normal_(p, std=0.1)
     return model
@@ -115,7 +117,8 @@ def test_bends_are_second_differences() -> None:
 @pytest.mark.parametrize("group", GROUPS, ids=str)
 def test_an_untrained_model_is_interpolation(group: la.Group, count: int) -> None:
     poses, hidden = walk(group, 8).float(), hidden_some(8, 1, 4, 5).expand(3, 8)
-    done = la.InfillModel(group, SMALL, count).fill(poses, missing=hidden)
+    config = la.InfillConfig(encoder=SMALL, second_differences=count)
+    done = la.InfillModel(group, config).fill(poses, missing=hidden)
     torch.testing.assert_close(done.poses, interpolate(group, poses, ~hidden))
     assert (done.within[~hidden] == 0).all()
     assert (done.within[hidden] > 0).all()
@@ -164,8 +167,8 @@ def test_training_beats_interpolation(model: type[la.InfillModel], options: dict
         rows = torch.stack([(t + phase).cos(), (t + phase).sin(), 0 * t + phase], -1)
         return la.SE2.from_xy_theta(rows).float()
 
-    config = la.LieTransformerConfig(dim=16, heads=2, layers=2, content=True, **options)
-    net = model(la.SE2, config)
+    encoder = la.LieTransformerConfig.paper(dim=16, heads=2, layers=2, content=True, **options)
+    net = model(la.SE2, la.InfillConfig(encoder=encoder))
     hidden = hidden_some(12, 4, 5, 6).expand(64, 12)
     net.measure(circles(64), missing=hidden)
     optimiser = torch.optim.Adam(net.parameters(), 3e-3)
@@ -195,7 +198,7 @@ def test_bends_find_what_attention_takes_long_to_learn() -> None:
 
     def left_after(count: int) -> float:
         torch.manual_seed(0)
-        net = la.InfillModel(la.SE3, SMALL, count)
+        net = la.InfillModel(la.SE3, la.InfillConfig(encoder=SMALL, second_differences=count))
         net.measure(motions(64), missing=hidden_some(12, 3, 7, 8).expand(64, 12))
         optimiser = torch.optim.Adam(net.parameters(), 3e-3)
         errors = []
@@ -212,12 +215,12 @@ def test_bends_find_what_attention_takes_long_to_learn() -> None:
 
 
 def test_units_are_the_errors_of_interpolation() -> None:
-    model = la.InfillModel(la.SE2, SMALL)
+    model = la.InfillModel(la.SE2, PLAIN)
     rows = torch.tensor([[[0.0, 0.0, 0.0], [1.0, 3.0, 0.2], [2.0, 0.0, 0.0]]])
     hidden = hidden_some(3, 1)[None]
     model.measure(la.SE2.from_xy_theta(rows), missing=hidden)
     assert model.unit.tolist() == pytest.approx([3.0, 0.2], rel=0.01)
-    untouched = la.InfillModel(la.SE2, SMALL)
+    untouched = la.InfillModel(la.SE2, PLAIN)
     untouched.measure(
         la.SE2.identity(1, 3), missing=hidden
     )  # interpolation is exact: nothing to divide by
@@ -251,7 +254,7 @@ def test_doubts_do_not_change_answers() -> None:
 def test_bounds_hold_as_often_as_they_say() -> None:
     """Split-conformal prediction, on errors that the doubts know the size of up to a factor."""
     torch.manual_seed(0)
-    model = la.InfillModel(la.SE3, SMALL)
+    model = la.InfillModel(la.SE3, PLAIN)
     doubt = torch.randn(4000, 2)
     errors = (torch.randn(4000, 2) * 3 * doubt.exp()).abs()
     model.calibrate(errors[:2000], doubt[:2000])
@@ -264,11 +267,11 @@ def test_bounds_hold_as_often_as_they_say() -> None:
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_checkpoints_keep_units_bounds_and_bends(count: int, tmp_path: Path) -> None:
     model = trained(la.Aff2, count)
-    assert model.options == ({"bends": count} if count else {})
     model.calibrate(torch.rand(50, 4), torch.zeros(50, 4))
     model.save_pretrained(tmp_path)
     again = la.InfillModel.from_pretrained(tmp_path)
-    assert again.bends == count
+    assert again.config == model.config
+    assert again.config.second_differences == count
     poses, hidden = la.Aff2.random(5), hidden_some(5, 2)
     for one, other in zip(
         model.fill(poses, missing=hidden), again.fill(poses, missing=hidden), strict=True
@@ -277,7 +280,7 @@ def test_checkpoints_keep_units_bounds_and_bends(count: int, tmp_path: Path) -> 
 
 
 def test_bad_calls_are_met_with_a_sentence() -> None:
-    model = la.InfillModel(la.SE2, SMALL)
+    model = la.InfillModel(la.SE2, PLAIN)
     poses = la.SE2.random(2, 3)
     with pytest.raises(ValueError, match="set 1 has no visible pose"):
         model.fill(poses, missing=torch.tensor([[True, False, False], [True, True, True]]))
@@ -295,7 +298,7 @@ def test_features_are_of_places_alone() -> None:
 
 def test_vector_tokens_do_not_mind_where_the_origin_is() -> None:
     torch.manual_seed(0)
-    model = la.VectorInfillModel(la.SE2, SMALL)
+    model = la.VectorInfillModel(la.SE2, PLAIN)
     torch.nn.init.normal_(model.transformer.correction[-1].weight)
     poses, hidden = la.SE2.random(2, 6), hidden_some(6, 2).expand(2, 6)
     a = la.SE2.from_xy_theta(torch.tensor([3.0, -2.0, 0.0]))

@@ -11,7 +11,7 @@ from lieattn.models.infill.analogies import Analogies, pooled, steps_to
 from lieattn.models.infill.loss import infill_losses
 
 GROUPS = list(la.available_groups().values())
-SMALL = la.LieTransformerConfig(dim=16, heads=2, layers=2, content=True)
+SMALL = la.LieTransformerConfig.paper(dim=16, heads=2, layers=2, content=True)
 KINDS = torch.eye(2)[torch.arange(10) % 2]
 HIDDEN = torch.arange(10) == 4
 
@@ -30,7 +30,8 @@ def two_steps(group: la.Group, batch: int = 3) -> Tensor:
 
 def model_of(group: la.Group, built: type[la.InfillModel] = la.InfillModel) -> la.InfillModel:
     torch.manual_seed(0)
-    model = built(group, SMALL, features=2, copies=True, analogies=True).double()
+    config = la.InfillConfig(encoder=SMALL, features=2, copies=True, analogies=True)
+    model = built(group, config).double()
     torch.nn.init.normal_(model.transformer.correction[-1].weight, std=0.1)
     return model
 
@@ -68,7 +69,7 @@ def test_vector_tokens_have_their_analogies_where_the_set_is() -> None:
     model, poses = model_of(la.SE3, la.VectorInfillModel), two_steps(la.SE3)
     hidden, kinds = HIDDEN.expand(3, 10), KINDS.double().expand(3, 10, 2)
     model.measure(poses, missing=hidden, features=kinds)
-    out = model.eval()(poses, hidden, features=kinds)
+    out = model.eval()(poses, missing=hidden, features=kinds)
     off = (out.analogies[hidden] - poses[hidden][:, None]).abs().amax((-1, -2)).amin(-1)
     assert off.max() < 1e-9
     assert infill_losses(model, out, poses, missing=hidden).error.max() < 1e-9
@@ -103,5 +104,5 @@ def test_a_step_has_a_beginning_of_its_own() -> None:
 
 
 def test_analogies_are_asked_for_beside_copies() -> None:
-    with pytest.raises(ValueError, match="analogies are voted on beside copies: set copies=True"):
-        la.InfillModel(la.SE2, SMALL, analogies=True)
+    with pytest.raises(ValueError, match="analogies compete with copies: set copies=True"):
+        la.InfillConfig(analogies=True)

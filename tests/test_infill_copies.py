@@ -16,7 +16,7 @@ from lieattn.models.infill.loss import infill_losses
 from lieattn.models.infill.pointer import assemble, safest, with_position
 
 GROUPS = list(la.available_groups().values())
-SMALL = la.LieTransformerConfig(dim=16, heads=2, layers=2, content=True)
+SMALL = la.LieTransformerConfig.paper(dim=16, heads=2, layers=2, content=True)
 NAMES = torch.eye(3)[torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])]  # what tokens of `parts` are
 
 
@@ -37,7 +37,8 @@ def parts(group: la.Group, batch: int = 4, seed: int = 0) -> Tensor:
 
 def copying(group: la.Group, **options: bool) -> la.InfillModel:
     torch.manual_seed(0)
-    model = la.InfillModel(group, SMALL, features=3, copies=True, **options).double()
+    config = la.InfillConfig(encoder=SMALL, features=3, copies=True, **options)
+    model = la.InfillModel(group, config).double()
     for p in (*model.transformer.correction[-1].parameters(), model.pointer.query.weight):
         torch.nn.init.normal_(p, std=0.1)
     torch.nn.init.constant_(model.pointer.alike, 20)  # certain of that
@@ -87,7 +88,7 @@ def test_options_are_chosen_part_by_part() -> None:
 def test_copies_are_learned() -> None:
     """Which of two tokens is copied is told by a feature: the votes learn it."""
     torch.manual_seed(0)
-    model = la.InfillModel(la.SE3, SMALL, features=3, copies=True)
+    model = la.InfillModel(la.SE3, la.InfillConfig(encoder=SMALL, features=3, copies=True))
     optimiser = torch.optim.Adam(model.parameters(), lr=3e-3)
     hidden, errors = at(4).expand(16, 8), []
     for step in range(60):
@@ -108,7 +109,7 @@ def test_a_frame_is_told_where_it_is_asked_for() -> None:
     shift = la.SE3.exp(torch.tensor([1.0, 2.0, 3.0, 0.0, 0.0, 0.0]).double())
     names = NAMES.double().expand(4, 8, 3)
     for framed in (False, True):
-        model = copying(la.SE3, framed=framed)
+        model = copying(la.SE3, absolute_frame=framed)
         votes = [
             model(la.SE3.compose(x, poses), missing=hidden, features=names).votes[hidden].exp()
             for x in (la.SE3.identity().double(), shift, a)
@@ -118,39 +119,49 @@ def test_a_frame_is_told_where_it_is_asked_for() -> None:
 
 
 def test_checkpoints_keep_what_a_model_was_built_with(tmp_path: Path) -> None:
-    model = la.InfillModel(la.Aff2, SMALL, bends=1, features=3, framed=True, copies=True)
+    options = {"second_differences": 1, "features": 3, "absolute_frame": True, "copies": True}
+    model = la.InfillModel(la.Aff2, la.InfillConfig(encoder=SMALL, **options))
     model.save_pretrained(tmp_path)
     again = la.InfillModel.from_pretrained(tmp_path)
-    assert again.options == {"bends": 1, "features": 3, "framed": 1, "copies": 1}
+    assert again.config == model.config
     config, weights = tmp_path / "config.json", tmp_path / "model.safetensors"
     text, tensors = config.read_text(), load_file(weights)
     for right, wrong, message in (
-        ('"copies": 1', '"copies": -1', "copies is -1, expected a number from 0"),
-        ('"copies": 1', '"copies": "x"', "copies is 'x', expected a number from 0"),
-        ('"copies": 1', '"other": 1', "other"),
-        ('"options": {', '"options": 3, "more": {', "options are 3, expected names and numbers"),
+        ('"copies": true', '"copies": -1', "copies must be bool, got int -1"),
+        ('"copies": true', '"copies": "x"', "copies must be bool, got str 'x'"),
+        ('"copies": true', '"other": 1', "unknown fields other"),
+        ('"features": 3', '"features": -3', "features must be at least 0, got -3"),
     ):
         config.write_text(text.replace(right, wrong))
         weights.write_bytes(pack(tensors, json.loads(config.read_text())))
         with pytest.raises(la.CheckpointError, match=message):
             la.InfillModel.from_pretrained(tmp_path)
     with pytest.raises(ValueError, match="features must be at least 0, got -1"):
-        la.InfillModel(la.SE2, SMALL, features=-1)
+        la.InfillConfig(features=-1)
+
+
+def test_the_options_of_0_1_are_named_by_their_config() -> None:
+    with pytest.raises(TypeError, match=r"bends= is now InfillConfig\(second_differences=\)"):
+        la.InfillModel(la.SE2, bends=2)
+    with pytest.raises(TypeError, match=r"Use InfillConfig\(encoder=LieTransformerConfig"):
+        la.InfillModel(la.SE2, SMALL)
 
 
 def test_features_that_are_missing_are_asked_for() -> None:
     model, poses, hidden = copying(la.SE2), parts(la.SE2), at(3).expand(4, 8)
     with pytest.raises(ValueError, match=r"features must have shape \[4, 8, 3\], got none"):
         model(poses, missing=hidden)
+    plain = la.InfillModel(la.SE2, la.InfillConfig(encoder=SMALL))
     with pytest.raises(ValueError, match=r"features must have shape \[4, 8, 0\], got \[4, 8, 3\]"):
-        la.InfillModel(la.SE2, SMALL)(poses.float(), hidden, features=NAMES.expand(4, 8, 3))
+        plain(poses.float(), missing=hidden, features=NAMES.expand(4, 8, 3))
 
 
 def test_every_parameter_of_a_copying_model_learns() -> None:
     """Without features too, where no kinds are alike: DDP waits for the gradient of each."""
     poses, hidden = parts(la.SE3).float(), at(3).expand(4, 8)
     for features in (0, 3):
-        model = la.InfillModel(la.SE3, SMALL, features=features, copies=True)
+        config = la.InfillConfig(encoder=SMALL, features=features, copies=True)
+        model = la.InfillModel(la.SE3, config)
         names = NAMES.expand(4, 8, 3) if features else None
         la.infill_loss(
             model, model(poses, missing=hidden, features=names), poses, missing=hidden

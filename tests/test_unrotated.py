@@ -55,7 +55,7 @@ def hidden_loss(model: nn.Module, group: la.Group, poses: Tensor) -> Tensor:
     return losses.risk.mean()  # doubts follow the answers: their misfit may grow for a while
 
 
-INFILL = {"copies": True, "analogies": True, "bends": 2, "framed": True}
+INFILL = {"copies": True, "analogies": True, "second_differences": 2, "absolute_frame": True}
 MODELS: list[tuple[type[nn.Module], Loss, dict[str, Any], dict[str, Any]]] = [
     (la.LieTransformer, pose_loss, {}, {}),
     (la.LieTransformer, pose_loss, {"pose_updates": True, "detach_rotations": True}, {}),
@@ -78,7 +78,10 @@ def test_every_model_learns(group: la.Group) -> None:
     # Logarithms of large matrices take their time: products have three models.
     for kind, loss_of, options, own in MODELS if group.matrix_size <= 4 else MODELS[4:7]:
         torch.manual_seed(0)
-        model = kind(group, la.LieTransformerConfig(**SMALL, **options), **own)
+        config: Any = la.LieTransformerConfig.paper(**SMALL, **options)
+        if loss_of is hidden_loss:
+            config = la.InfillConfig(encoder=config, **own)
+        model = kind(group, config)
         optimiser = torch.optim.Adam(model.parameters(), 1e-3)
         losses = []
         for _ in range(3):

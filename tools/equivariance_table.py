@@ -26,7 +26,7 @@ OPTIONS: dict[str, dict[str, object]] = {
 def error(group: la.Group, options: dict[str, object], seed: int) -> float:
     """Error of one random model on one random set."""
     torch.manual_seed(seed)
-    config = LieTransformerConfig(**options)  # type: ignore[arg-type]
+    config = LieTransformerConfig.paper(**options)  # type: ignore[arg-type]
     model = la.LieTransformer(group, config)
     poses = group.random(1, 32)
     features = torch.randn(1, 32, config.features) if config.features else None

@@ -22,7 +22,7 @@ OUTPUTS = ("hidden", "delta", "poses")
 def changes(group: la.Group, options: dict[str, object], n: int) -> dict[str, tuple[float, float]]:
     """Largest change and largest entry of each output of one random model."""
     torch.manual_seed(0)
-    config = LieTransformerConfig(**options)  # type: ignore[arg-type]
+    config = LieTransformerConfig.paper(**options)  # type: ignore[arg-type]
     model = la.LieTransformer(group, config).eval()
     poses = group.compose(group.random(), group.exp(0.4 * torch.randn(2, n, group.dim)))
     padded = torch.cat([poses, group.random(2, n)], dim=1)

@@ -21,7 +21,7 @@ _NAMES = {
     ),
     "models.baselines": ("PairCompletionModel", "VectorCompletionModel", "VectorInfillModel"),
     "models.completion": ("Completion", "CompletionModel", "CompletionOutput"),
-    "models.infill": ("Infill", "InfillModel", "InfillOutput", "infill_loss"),
+    "models.infill": ("Infill", "InfillConfig", "InfillModel", "InfillOutput", "infill_loss"),
     "monitor": ("ChartMonitor", "ChartReport"),
     "nn": (
         *("LieAttention", "LieTransformer", "LieTransformerConfig", "LieTransformerOutput"),

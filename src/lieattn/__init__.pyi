@@ -36,6 +36,7 @@ from .models.completion import Completion as Completion
 from .models.completion import CompletionModel as CompletionModel
 from .models.completion import CompletionOutput as CompletionOutput
 from .models.infill import Infill as Infill
+from .models.infill import InfillConfig as InfillConfig
 from .models.infill import InfillModel as InfillModel
 from .models.infill import InfillOutput as InfillOutput
 from .models.infill import infill_loss as infill_loss

@@ -84,8 +84,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_model_that_knows_kinds_is_kept_and_used(run: Path) -> None:
     trained = load_trained(run)
     assert trained.preprocessing.kinds[0] == "radialGradient"
-    assert trained.model.options["features"] == len(trained.preprocessing.kinds)
-    assert trained.model.framed
+    assert trained.model.config.features == len(trained.preprocessing.kinds)
+    assert trained.model.config.absolute_frame
     assert trained.model.copies
     code, text, _ = command("predict", run, "emoji", "--hide", "10%", "--json")
     assert code == 0

@@ -28,6 +28,7 @@ from lieattn.workflows.sources import parts
 from lieattn.workflows.train import hidden_of_test, make_trainer
 
 ROOT = Path(__file__).parents[2]
+SMALL = la.LieTransformerConfig(dim=16, heads=2, layers=2)
 OPTIONS = ("--group", "SO2", "--seeds", 2, "--steps", 10, "--jobs", 1)
 
 
@@ -64,13 +65,13 @@ def test_models_of_a_group_are_of_one_size_and_told_the_same(group: str, tmp_pat
     for run in plan([group], 1, None, tmp_path):
         model = trainer_of(run.settings).model
         sizes[run.model] = sum(p.numel() for p in model.parameters())
-        told[run.model] = {name: x for name, x in model.options.items() if name != "framed"}
+        told[run.model] = replace(model.config, encoder=SMALL, absolute_frame=False)
         # Vector tokens are in the frame of the file by themselves.
         framed = run.settings.absolute_frame and run.settings.model != "A"
-        assert model.framed == framed == (group == "Aff2" and run.model[0] != "A")
+        assert model.config.absolute_frame == framed == (group == "Aff2" and run.model[0] != "A")
     plain = told.pop("A")
-    invariants = {"analogies": 1} if group.startswith("Aff") else {"bends": 2}
-    assert all(x == {**plain, **invariants} for x in told.values())
+    invariants = {"analogies": True} if group.startswith("Aff") else {"second_differences": 2}
+    assert all(x == replace(plain, **invariants) for x in told.values())
     assert max(sizes.values()) < 1.1 * min(sizes.values())
 
 
@@ -252,7 +253,7 @@ def test_invariant_point_attention_is_a_rival_on_se3() -> None:
     from lieattn.models.baselines.ipa import PointInfillModel
 
     torch.manual_seed(0)
-    model = PointInfillModel(la.SE3, la.LieTransformerConfig(dim=16, heads=2, layers=2))
+    model = PointInfillModel(la.SE3, la.InfillConfig(encoder=SMALL))
     torch.nn.init.normal_(model.transformer.correction[-1].weight)
     poses = la.SE3.random(2, 7)
     hidden = (torch.arange(7) == 3).expand(2, 7)
@@ -261,4 +262,4 @@ def test_invariant_point_attention_is_a_rival_on_se3() -> None:
     expected = la.SE3.compose(a, model(poses, missing=hidden).poses)
     torch.testing.assert_close(moved, expected, atol=1e-3, rtol=1e-3)
     with pytest.raises(RunError, match=r"model IPA knows SE\(3\), not SE\(2\)"):
-        PointInfillModel(la.SE2, la.LieTransformerConfig())
+        PointInfillModel(la.SE2)

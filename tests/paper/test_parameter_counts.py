@@ -20,18 +20,21 @@ def score_parameters(model: nn.Module) -> int:
 
 @pytest.mark.parametrize(("group", "expected"), [("SE2", 36), ("SO3", 24), ("Aff2", 60)])
 def test_closed_form_score_parameters(group: str, expected: int) -> None:
-    assert score_parameters(la.CompletionModel(la.get_group(group))) == expected
+    assert (
+        score_parameters(la.CompletionModel(la.get_group(group), LieTransformerConfig.paper()))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(("group", "expected"), [("SE2", 1932), ("SO3", 1932), ("Aff2", 3084)])
 def test_learned_kernel_score_parameters(group: str, expected: int) -> None:
-    config = LieTransformerConfig(score="mlp")
+    config = LieTransformerConfig.paper(score="mlp")
     assert score_parameters(la.CompletionModel(la.get_group(group), config)) == expected
 
 
 def test_totals_on_se2() -> None:
-    assert count(la.CompletionModel(la.SE2)) == 33_384
-    assert count(la.CompletionModel(la.SE2, LieTransformerConfig(score="mlp"))) == 35_280
+    assert count(la.CompletionModel(la.SE2, LieTransformerConfig.paper())) == 33_384
+    assert count(la.CompletionModel(la.SE2, LieTransformerConfig.paper(score="mlp"))) == 35_280
     assert count(la.VectorCompletionModel(la.SE2)) == 39_524
 
 

@@ -29,7 +29,7 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 def by_name(**renamed: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Say the new call where a keyword-only argument comes by position, or by its old name.
 
-    >>> @by_name(hidden="missing")
+    >>> @by_name(hidden="missing=")
     ... def fill(poses, *, missing, mask=None): ...
     >>> fill(1, 2)
     Traceback (most recent call last):
@@ -38,7 +38,7 @@ def by_name(**renamed: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     >>> fill(1, hidden=2)
     Traceback (most recent call last):
         ...
-    TypeError: hidden= is called missing= since version 0.2: fill(poses, missing=..., mask=...).
+    TypeError: hidden= is now missing=: fill(poses, missing=..., mask=...).
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -55,7 +55,7 @@ def by_name(**renamed: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 raise TypeError(f"pass all arguments after {shown[-1]} by name: {call}.")
             for old, new in renamed.items():
                 if old in kwargs:
-                    raise TypeError(f"{old}= is called {new}= since version 0.2: {call}.")
+                    raise TypeError(f"{old}= is now {new}: {call}.")
             return function(*args, **kwargs)
 
         return checked

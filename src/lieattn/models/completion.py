@@ -47,7 +47,7 @@ class CompletionModel(Pretrained, nn.Module):
     With `score="norm"` it is the paper's model G, with `score="mlp"` model C.
 
     >>> import lieattn as la
-    >>> model = CompletionModel(la.SE2)
+    >>> model = CompletionModel(la.SE2, la.LieTransformerConfig.paper())
     >>> model.complete(la.SE2.random(7)).pose.shape
     torch.Size([3, 3])
     >>> sum(p.numel() for p in model.parameters())

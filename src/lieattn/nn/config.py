@@ -1,9 +1,9 @@
-"""`LieTransformerConfig`: what a model is built from, as plain numbers and names."""
+"""Configs: what a model is built from, as plain numbers and names."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, Self
 
 from ..groups.base import CHARTS
 from ..scores import SCORES
@@ -13,8 +13,54 @@ OUTPUTS = ("local", "global")
 
 
 @dataclass(frozen=True)
-class LieTransformerConfig:
-    """Shape and options of a `LieTransformer`. The defaults are the paper's.
+class Config:
+    """Fields that have the types of their defaults, and that JSON can hold."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, kind = getattr(self, field.name), type(field.default)
+            if field.default is MISSING or (field.default is None and value is None):
+                continue
+            kind = float if field.default is None else kind  # an angle, or None for the group's own
+            accepted = (int, float) if kind is float else (kind,)
+            if type(value) not in accepted:
+                raise TypeError(
+                    f"{field.name} must be {kind.__name__}, got {type(value).__name__} {value!r}."
+                )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as a dictionary that JSON can hold."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`; an unknown field is an error."""
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise ValueError(
+                f"unknown fields {', '.join(unknown)}; a {cls.__name__} has {', '.join(known)}."
+            )
+        return cls(**values)
+
+    @classmethod
+    def or_default(cls, config: Self | None) -> Self:
+        """The config, or the default one where it is None."""
+        if config is not None and not isinstance(config, cls):
+            raise TypeError(
+                f"config must be a {cls.__name__}, got {type(config).__name__}. {cls._hint(config)}"
+            )
+        return config or cls()
+
+    @classmethod
+    def _hint(cls, config: object) -> str:
+        """How to make a config of something else."""
+        return f"For a dictionary use {cls.__name__}.from_dict(...)."
+
+
+@dataclass(frozen=True)
+class LieTransformerConfig(Config):
+    """Shape and options of a `LieTransformer`; `paper()` has those of the paper.
 
     Args:
         dim: width d of the hidden state, a multiple of `heads`.
@@ -39,7 +85,9 @@ class LieTransformerConfig:
         output: "local", `g exp(delta)`; or "global", `exp` in the polar chart, which reaches every
             element of the identity component of Aff(n). The same for SO(n), SE(n) and Sim(n).
         normalise: divide each block of w by its root mean square over the set, and multiply delta
-            by it: nothing depends on the unit of translations any more.
+            by it: nothing depends on the unit of translations any more. An untrained model attends
+            to 18 of 63 neighbours in every unit; without it, the paper's way, to 3.5, and to 1.00
+            where translations are a hundred times larger, so that its scores get no gradient.
         dropout: share of the residual updates dropped in training.
         autocast: let the linear layers follow `torch.autocast`. By default all of the model stays
             in the dtype of its parameters: hidden states are invariants, and rounding them to
@@ -68,13 +116,13 @@ class LieTransformerConfig:
     pose_updates: bool = False
     detach_rotations: bool = False
     output: str = "local"
-    normalise: bool = False
+    normalise: bool = True
     dropout: float = 0.0
     autocast: bool = False
     prune: float = 0.0
 
     def __post_init__(self) -> None:
-        self._require_types()
+        super().__post_init__()
         if self.heads < 1 or self.dim < 1 or self.dim % self.heads:
             raise ValueError(
                 f"dim must be a positive multiple of heads, got dim={self.dim} and "
@@ -100,33 +148,28 @@ class LieTransformerConfig:
                     + (" For one of your own use scores.register." if name == "score" else "")
                 )
 
-    def _require_types(self) -> None:
-        for field in fields(self):
-            value, kind = getattr(self, field.name), type(field.default)
-            if kind is type(None):  # an angle, or None for the group's own
-                if value is None:
-                    continue
-                kind = float
-            accepted = (int, float) if kind is float else (kind,)
-            if type(value) not in accepted:
-                raise TypeError(
-                    f"{field.name} must be {kind.__name__}, got {type(value).__name__} {value!r}."
-                )
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """The paper's model, or one that differs from it in some fields.
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as a dictionary that JSON can hold."""
-        return asdict(self)
+        >>> LieTransformerConfig.paper(score="mlp").normalise
+        False
+        """
+        return cls(**{"normalise": False, **changes})
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> LieTransformerConfig:
-        """The inverse of `to_dict`; an unknown field is an error."""
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            raise ValueError(
-                f"unknown fields {', '.join(unknown)}; a {cls.__name__} has {', '.join(known)}."
-            )
-        return cls(**values)
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`; a field that an earlier version did not store is the paper's.
+
+        >>> LieTransformerConfig.from_dict({"dim": 16}) == LieTransformerConfig.paper(dim=16)
+        True
+        """
+        return super().from_dict({**cls.paper().to_dict(), **values})
+
+    @property
+    def encoder(self) -> LieTransformerConfig:
+        """That of the transformer, as every config of a model has it."""
+        return self
 
 
 _KNOWN: dict[str, tuple[str, ...]] = {

@@ -9,7 +9,6 @@ from .._core import masks
 from .._core.tensors import common_batch, island, readable
 from ..geometry.pairs import Relations, require_neighbours
 from ..groups import Group
-from .config import LieTransformerConfig
 
 
 def admitted(
@@ -66,16 +65,6 @@ def require_batches(poses: Tensor, **others: tuple[Tensor | None, int]) -> None:
                 f"{name} must have the batch {list(batch)} of the poses {list(poses.shape)}, got "
                 f"shape {list(x.shape)}."
             )
-
-
-def require_config(config: LieTransformerConfig | None) -> LieTransformerConfig:
-    """The config, or the default one."""
-    if config is not None and not isinstance(config, LieTransformerConfig):
-        raise TypeError(
-            f"config must be a LieTransformerConfig, got {type(config).__name__}. For a dictionary "
-            "use LieTransformerConfig.from_dict(...)."
-        )
-    return config or LieTransformerConfig()
 
 
 def require_features(features: Tensor | None, poses: Tensor, width: int) -> None:

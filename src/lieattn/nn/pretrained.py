@@ -17,10 +17,9 @@ from .._core import files
 from .._core.text import printable
 from .._version import __version__
 from ..groups import Group, get_group
-from .config import LieTransformerConfig
+from .config import Config, LieTransformerConfig
 
 FORMAT, EARLIER = 2, 1  # of which the earlier has no checksum
-LARGEST = 10_000  # value of an option
 DEEPEST = 1_000  # layers of a model that is read: even without memory each takes its time
 LONGEST = 2**20  # bytes of a config
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -35,13 +34,14 @@ class Pretrained:
     """`save_pretrained` and `from_pretrained` for a module built from a group and a config."""
 
     group: Group
-    config: LieTransformerConfig
+    config: Any  # of the class `config_class`
+    config_class: type[Config] = LieTransformerConfig
     may_be_infinite: tuple[str, ...] = ()  # tensors
 
-    @property
-    def options(self) -> dict[str, int]:
-        """What else it was built with, by the names of its arguments."""
-        return {}
+    @classmethod
+    def _config_of(cls, stored: dict[str, Any]) -> Any:
+        """The config in a `config.json`."""
+        return cls.config_class.from_dict(stored["config"])
 
     def save_pretrained(self, path: str | os.PathLike[str]) -> None:
         """Write `config.json` and `model.safetensors` into the folder `path`.
@@ -54,8 +54,6 @@ class Pretrained:
         folder.mkdir(parents=True, exist_ok=True)
         identity = {"format": FORMAT, **_identity(type(self).__name__, self.group)}
         config = {**identity, "lieattn": __version__, "config": self.config.to_dict()}
-        if self.options:
-            config["options"] = self.options
         tensors = {name: x.detach().contiguous() for name, x in self.state_dict().items()}
         # The weights carry the config too: a pair that was torn apart is noticed.
         contents = {
@@ -91,10 +89,9 @@ class Pretrained:
         held = _header(folder, config)
         make: Any = cls
         try:
-            settings = LieTransformerConfig.from_dict(config["config"])
-            require_plausible(settings, held.kinds)
-            options = _options(config)
-            model = skeleton(group, lambda: make(group, settings, **options))
+            settings = cls._config_of(config)
+            require_plausible(settings.encoder, held.kinds)
+            model = skeleton(group, lambda: make(group, settings))
         except (KeyError, TypeError, ValueError, RuntimeError, OverflowError) as error:
             raise CheckpointError(
                 f"{folder / CONFIG} holds no valid config: {printable(str(error), 300)}"
@@ -113,19 +110,9 @@ class Pretrained:
                 UserWarning,
                 stacklevel=2,
             )
-        model = make(group, settings, **options)
+        model = make(group, settings)
         model.to(dtype).load_state_dict(tensors)
         return model.to(device).eval()
-
-
-def _options(config: dict[str, Any]) -> dict[str, int]:
-    found = config.get("options", {})
-    if not isinstance(found, dict):
-        raise ValueError(f"options are {found!r}, expected names and numbers")
-    for key, value in found.items():
-        if type(value) not in (int, bool) or not 0 <= value <= LARGEST:
-            raise ValueError(f"{key} is {value!r}, expected a number from 0 to {LARGEST}")
-    return dict(found)
 
 
 def _identity(name: str, group: Group) -> dict[str, Any]:

@@ -92,7 +92,7 @@ class LieTransformer(Pretrained, nn.Module):
 
     Args:
         group: the group of the poses.
-        config: `LieTransformerConfig`; the default is the paper's.
+        config: `LieTransformerConfig`; `LieTransformerConfig.paper()` is the paper's.
 
     >>> import lieattn as la
     >>> model = la.LieTransformer(la.SE3, la.LieTransformerConfig(dim=32, heads=4, layers=3))
@@ -103,7 +103,7 @@ class LieTransformer(Pretrained, nn.Module):
 
     def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
         super().__init__()
-        group, config = get_group(group), inputs.require_config(config)
+        group, config = get_group(group), LieTransformerConfig.or_default(config)
         self.group, self.config = group, config
         for chart in {config.chart, _output_chart(config)}:
             group.chart_blocks(chart)  # raises where the group does not have it

@@ -109,7 +109,7 @@ class TrainFolder:
             "format": FORMAT,
             "lieattn": __version__,
             "group": trainer.model.group.name,
-            "config": trainer.model.config.to_dict(),
+            "config": trainer.model.transformer.config.to_dict(),
             "settings": trainer.settings.to_dict(),
             "preprocessing": {
                 k: list(v) if isinstance(v, tuple) else v for k, v in asdict(preprocessing).items()

@@ -14,6 +14,7 @@ from ..geometry.errors import relative_errors, softened
 from ..geometry.interpolation import interpolate
 from ..groups import Group
 from ..models.baselines import BASELINES
+from ..models.infill.config import InfillConfig
 from ..models.infill.loss import LOG_ERRORS, infill_losses
 from ..models.infill.model import InfillModel
 from ..nn.config import LieTransformerConfig
@@ -36,16 +37,15 @@ def make_model(
     """The model that was asked for."""
     baseline = BASELINES.get(settings.model)
     built = baseline.model if baseline else InfillModel
-    framed = settings.absolute_frame and not (baseline and baseline.absolute)
-    return built(
-        group,
-        config,
-        settings.second_differences,
-        kinds,
-        framed,
-        settings.copies,
-        settings.analogies,
+    options = InfillConfig(
+        encoder=config,
+        second_differences=settings.second_differences,
+        features=kinds,
+        absolute_frame=settings.absolute_frame and not (baseline and baseline.absolute),
+        copies=settings.copies,
+        analogies=settings.analogies,
     )
+    return built(group, options)
 
 
 @dataclass

@@ -104,9 +104,11 @@ def build_model(group: Group, model: str, protocol: Protocol) -> CompletionModel
     35280
     """
     if model == "A":
-        return VectorCompletionModel(group, LieTransformerConfig())
+        return VectorCompletionModel(group, LieTransformerConfig.paper())
     score = {"G": "norm", "C": "mlp"}[model]
-    return CompletionModel(group, LieTransformerConfig(score=score, normalise=protocol.normalise))
+    return CompletionModel(
+        group, LieTransformerConfig.paper(score=score, normalise=protocol.normalise)
+    )
 
 
 def cost(settings: Settings) -> float:

@@ -74,7 +74,7 @@ class VectorTransformer(Pretrained, nn.Module):
     def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
         super().__init__()
         group = get_group(group)
-        self.group, self.config = group, inputs.require_config(config)
+        self.group, self.config = group, LieTransformerConfig.or_default(config)
         dim = self.config.dim
         self.check_inputs = True
         width = absolute_features(group, group.identity(1)).shape[-1]
@@ -133,7 +133,10 @@ class PairTransformer(LieTransformer):
     """
 
     def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
-        group, config = get_group(group), replace(inputs.require_config(config), content=True)
+        group, config = (
+            get_group(group),
+            replace(LieTransformerConfig.or_default(config), content=True),
+        )
         super().__init__(group, config)
         self.payload = None
         if not config.features:
@@ -167,7 +170,7 @@ class VectorInfillModel(InfillModel):
 
     backbone = VectorTransformer
 
-    @by_name(hidden="missing")
+    @by_name(hidden="missing=")
     def forward(
         self,
         poses: Tensor,

@@ -1,6 +1,7 @@
 """Hidden poses of an ordered set from the visible ones."""
 
+from .config import InfillConfig
 from .loss import infill_loss
 from .model import Infill, InfillModel, InfillOutput
 
-__all__ = ["Infill", "InfillModel", "InfillOutput", "infill_loss"]
+__all__ = ["Infill", "InfillConfig", "InfillModel", "InfillOutput", "infill_loss"]

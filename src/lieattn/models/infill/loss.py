@@ -26,7 +26,7 @@ class InfillLosses(NamedTuple):
     misfit: Tensor  # of the predicted log errors
 
 
-@by_name(hidden="missing")
+@by_name(hidden="missing=")
 def infill_losses(
     model: InfillModel, out: InfillOutput, truth: Tensor, *, missing: Tensor
 ) -> InfillLosses:
@@ -56,7 +56,7 @@ def infill_losses(
     )
 
 
-@by_name(hidden="missing")
+@by_name(hidden="missing=")
 def infill_loss(model: InfillModel, out: InfillOutput, truth: Tensor, *, missing: Tensor) -> Tensor:
     """The mean over missing tokens of the risk and a tenth of the misfit of predicted log errors.
 

@@ -15,10 +15,10 @@ from ..._core.tensors import at_least_float32, island, require_tensors
 from ...geometry.interpolation import global_relation, interpolate
 from ...geometry.pairs import require_set
 from ...groups import Group, get_group
-from ...nn.config import LieTransformerConfig
 from ...nn.pretrained import Pretrained
 from ...nn.transformer import LieTransformer
 from .analogies import Analogies
+from .config import InfillConfig
 from .features import PLACES, in_frame, place_features, poses_around, width_around
 from .pointer import Pointer, assemble, options_of, safest
 
@@ -58,21 +58,7 @@ class InfillModel(Pretrained, nn.Module):
 
     Args:
         group: the group of the poses.
-        config: of the transformer; its `features` are set by the model.
-        bends: how many poses further away, on each side, a hidden token is told of directly, as
-            departures from the line that it starts on (`interpolation.bends`): second differences,
-            which smooth motions are found by and attention takes long to learn. It is also told
-            how it sees as many, the nearest ones, as matrices.
-        features: how many numbers of your own tokens have, hidden ones too: what they are, say.
-        framed: whether tokens are told how they stand in the frame that poses are given in: its
-            axes and scale, and places from the mean of the visible ones. For the page of a drawing,
-            the model that parts belong to: answers then turn with the poses no longer, since that
-            frame does not.
-        copies: whether an answer may have its linear part or its position from another token, to
-            which it points: where poses repeat, as those of parts and layers do, a copy is exact
-            and no correction is.
-        analogies: whether it may also be `g_j g_k^-1 g_l`, of visible tokens: as far from j as l is
-            from k. In rows, grids and symmetric parts steps repeat. Needs `copies`.
+        config: `InfillConfig`.
 
     >>> import lieattn as la
     >>> model = InfillModel(la.SE3)
@@ -83,63 +69,54 @@ class InfillModel(Pretrained, nn.Module):
     """
 
     backbone: Any = LieTransformer
+    config_class = InfillConfig
     may_be_infinite = ("factors",)  # where validation had too few poses for a bound
     unit: Tensor
     step: Tensor
     factors: Tensor
 
+    @by_name(
+        bends="InfillConfig(second_differences=)",
+        framed="InfillConfig(absolute_frame=)",
+        **{name: f"InfillConfig({name}=)" for name in ("features", "copies", "analogies")},
+    )
     def __init__(
         self,
         group: Group | str,
-        config: LieTransformerConfig | None = None,
-        bends: int = 0,
-        features: int = 0,
-        framed: bool = False,
-        copies: bool = False,
-        analogies: bool = False,
+        config: InfillConfig | None = None,
     ) -> None:
         super().__init__()
-        group = get_group(group)
-        for name, count in (("bends", bends), ("features", features)):
-            if count < 0:
-                raise ValueError(f"{name} must be at least 0, got {count}.")
-        if analogies and not copies:
-            raise ValueError("analogies are voted on beside copies: set copies=True.")
-        self.bends, self.features = bends, features
-        self.framed, self.copies, self.analogies = bool(framed), bool(copies), bool(analogies)
-        config = replace(
-            config or LieTransformerConfig(),
-            features=PLACES
-            + features
-            + width_around(group, bends)
-            + self.framed * group.n * group.matrix_size,
-        )
-        self.transformer = self.backbone(group, config)
-        self.group, self.config = self.transformer.group, config
+        group, self.config = get_group(group), InfillConfig.or_default(config)
+        config = self.config
+        width = PLACES + config.features + width_around(group, config.second_differences)
+        if config.absolute_frame:
+            width += group.n * group.matrix_size
+        self.transformer = self.backbone(group, replace(config.encoder, features=width))
+        self.group = self.transformer.group
         last = self.transformer.correction[-1]
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
         blocks = len(self.group.blocks)
-        self.doubt = nn.Linear(config.dim, blocks)  # `log_error`, by its name in checkpoints
-        if self.copies:
+        dim = config.encoder.dim
+        self.doubt = nn.Linear(dim, blocks)  # `log_error`, by its name in checkpoints
+        if config.copies:
             parts = 1 if group.matrix_size == group.n else 2
-            self.pointer = Pointer(config.dim, parts, bool(features))
-            if self.analogies:
-                self.analogy = Analogies(config.dim, parts)
+            self.pointer = Pointer(dim, parts, bool(config.features))
+            if config.analogies:
+                self.analogy = Analogies(dim, parts)
         # Typical errors of interpolation, by block and by coordinate: `measure`.
         self.register_buffer("unit", torch.ones(blocks))
         self.register_buffer("step", torch.ones(self.group.dim))
         # Of errors over those expected, by block and level: `calibrate`.
         self.register_buffer("factors", torch.ones(blocks, len(LEVELS)))
 
-    @property
-    def options(self) -> dict[str, int]:
-        """Arguments beside group and config, for checkpoints."""
-        given = {"bends": self.bends, "features": self.features, "framed": int(self.framed)}
-        given.update(copies=int(self.copies), analogies=int(self.analogies))
-        return {name: value for name, value in given.items() if value}
+    @classmethod
+    def _config_of(cls, stored: dict[str, Any]) -> InfillConfig:
+        if "encoder" in stored["config"]:
+            return InfillConfig.from_dict(stored["config"])
+        return InfillConfig.from_options(stored["config"], stored.get("options", {}))
 
-    @by_name(hidden="missing")
+    @by_name(hidden="missing=")
     def forward(
         self,
         poses: Tensor,
@@ -165,7 +142,7 @@ class InfillModel(Pretrained, nn.Module):
         visible = there & ~missing
         guess = interpolate(self.group, poses, visible)
         told = self._told(guess, visible, missing, features)
-        moving = {"frozen": ~missing} if self.config.pose_updates else {}
+        moving = {"frozen": ~missing} if self.config.encoder.pose_updates else {}
         out = self.transformer(guess, mask=mask, features=told, **moving)
         with island(poses):
             delta = at_least_float32(out.delta, out.frames) * self.step
@@ -176,7 +153,7 @@ class InfillModel(Pretrained, nn.Module):
         moved = moved.to(poses.dtype)
         answers = torch.where(missing[..., None, None], moved, poses)
         votes = analogies = None
-        if self.copies:
+        if self.config.copies:
             rows = missing.nonzero(as_tuple=True)
             votes, analogies = self._votes(out.hidden, guess, visible, features, rows)
             options = options_of(moved, guess, analogies, rows)
@@ -199,7 +176,7 @@ class InfillModel(Pretrained, nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Logits of what answers of hidden tokens `rows` are made of; poses by analogy, if any."""
         votes: Tensor = self.pointer(states, visible, features)
-        if not self.analogies:
+        if not self.config.analogies:
             return votes, None
         with island(guess):
             found, logits = self.analogy(self.group, states, guess, visible, features, rows)
@@ -213,23 +190,24 @@ class InfillModel(Pretrained, nn.Module):
     ) -> Tensor:
         """What tokens are told, `[..., N, F]`."""
         told = [place_features(visible, missing).to(self.unit.dtype)]
-        if features is not None or self.features:
+        if features is not None or self.config.features:
             told.append(self._own_features(features, guess).to(self.unit.dtype))
-        if self.framed:
+        if self.config.absolute_frame:
             told.append(in_frame(self.group, guess, visible).to(self.unit.dtype))
-        if self.bends:
-            near = poses_around(self.group, guess, visible, self.bends, self.step)
+        if self.config.second_differences:
+            count = self.config.second_differences
+            near = poses_around(self.group, guess, visible, count, self.step)
             told.append(torch.where(missing[..., None], near.to(self.unit.dtype), 0))
         return torch.cat(told, -1)
 
     def _own_features(self, features: Tensor | None, poses: Tensor) -> Tensor:
-        expected = [*poses.shape[:-2], self.features]
+        expected = [*poses.shape[:-2], self.config.features]
         if features is None or list(features.shape) != expected:
             got = "none" if features is None else f"{list(features.shape)}"
             raise ValueError(f"features must have shape {expected}, got {got}.")
         return features
 
-    @by_name(hidden="missing")
+    @by_name(hidden="missing=")
     @torch.no_grad()
     def fill(
         self,
@@ -265,7 +243,7 @@ class InfillModel(Pretrained, nn.Module):
 
     # ---- what is measured on data before and after training ----------------------------------
 
-    @by_name(hidden="missing")
+    @by_name(hidden="missing=")
     @torch.no_grad()
     def measure(
         self,

@@ -1,0 +1,71 @@
+"""`InfillConfig`: what an `InfillModel` is built from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from ...nn.config import Config, LieTransformerConfig
+
+OPTIONS = {"bends": "second_differences", "framed": "absolute_frame"}  # 0.1 by 0.2
+
+
+@dataclass(frozen=True)
+class InfillConfig(Config):
+    """Options of an `InfillModel`, and the config of its transformer.
+
+    Args:
+        encoder: of the transformer. Its `features` are set by the model.
+        second_differences: number of further poses, on each side, that give second differences as
+            features: departures from the line that a missing pose starts on. Smooth motions follow
+            from them, and attention takes long to learn them. The nearest poses, as many, are
+            features as matrices too.
+        features: width of your own features of each token, of missing ones too: its kind, say.
+        absolute_frame: use poses in the frame that they are given in as features: its axes and
+            scale, and positions relative to the mean of the visible ones. This suits data whose
+            frame means something, as the page of a drawing does. Answers then no longer turn with
+            the poses.
+        copies: let an answer take its linear part or its position from another token, to which it
+            points. Where poses repeat, as those of parts and layers do, a copy is exact and no
+            correction is.
+        analogies: let it also be `g_j g_k^-1 g_l`, of visible tokens, where i is as many places
+            from j as l is from k. Steps repeat in rows, grids and symmetric parts. Needs `copies`.
+    """
+
+    encoder: LieTransformerConfig = field(default_factory=LieTransformerConfig)
+    second_differences: int = 0
+    features: int = 0
+    absolute_frame: bool = False
+    copies: bool = False
+    analogies: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        LieTransformerConfig.or_default(self.encoder)
+        for name in ("second_differences", "features"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}.")
+        if self.analogies and not self.copies:
+            raise ValueError("analogies compete with copies: set copies=True.")
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """The inverse of `to_dict`; an unknown field is an error."""
+        return super().from_dict(
+            {**values, "encoder": LieTransformerConfig.from_dict(values["encoder"])}
+        )
+
+    @classmethod
+    def from_options(cls, encoder: dict[str, Any], options: dict[str, int]) -> Self:
+        """The config of a model of version 0.1, whose flags were stored as 0 and 1."""
+        values = {OPTIONS.get(name, name): value for name, value in options.items()}
+        for name in ("absolute_frame", "copies", "analogies"):
+            if values.get(name) in (0, 1):
+                values[name] = bool(values[name])
+        return cls.from_dict({"encoder": encoder, **values})
+
+    @classmethod
+    def _hint(cls, config: object) -> str:
+        if isinstance(config, LieTransformerConfig):
+            return "Use InfillConfig(encoder=LieTransformerConfig(...))."
+        return super()._hint(config)
