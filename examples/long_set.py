@@ -24,7 +24,7 @@ COMPARED = 3000  # tokens: more would be too many for one process to be fun
 
 def build() -> la.LieTransformer:
     torch.manual_seed(0)  # the same parameters in every process
-    return la.LieTransformer(la.SE3, la.LieTransformerConfig(dim=32, layers=2))
+    return la.LieTransformer(la.SE3, la.LieTransformerConfig.paper(dim=32, layers=2))
 
 
 def loss_of(out: la.LieTransformerOutput, target: Tensor, tokens: int) -> Tensor:

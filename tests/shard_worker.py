@@ -108,7 +108,7 @@ def compare_model(tokens: int = TOKENS, **options: object) -> dict[str, float]:
 
     def build() -> la.LieTransformer:
         torch.manual_seed(0)
-        config = la.LieTransformerConfig(layers=2, features=5, **options)
+        config = la.LieTransformerConfig.paper(layers=2, features=5, **options)
         return la.LieTransformer(la.SE3, config)
 
     def loss(out: la.LieTransformerOutput, truth: Tensor, real: Tensor) -> Tensor:
