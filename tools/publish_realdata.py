@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from lieattn.lab.realdata.plan import RECIPES
+from lieattn.lab.realdata.plan import RECIPES, published_models
 from lieattn.lab.realdata.report import build, front_note, glance_table
 from lieattn.lab.realdata.run import RESULTS
 from lieattn.lab.report import markdown
@@ -50,7 +50,7 @@ def require_whole(found: dict[str, Any], folder: Path) -> None:
     wanted = {
         (group, model, seed, recipe.steps)
         for group, recipe in RECIPES.items()
-        for model in recipe.costs
+        for model in published_models(group)
         for seed in range(3)
     }
     if not wanted <= there:

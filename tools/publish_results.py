@@ -25,8 +25,7 @@ MARKS = ("<!-- results -->", "<!-- end of results -->")
 NOTE = (
     f"The numbers are in [{RESULTS}]({RESULTS}). `lieattn reproduce --full --group all` and "
     "`lieattn reproduce --full --protocol improved`, with `--group` for others than the paper's, "
-    "make them; "
-    "`python tools/publish_results.py runs/full` makes this page."
+    "compute them; `python tools/publish_results.py runs/full` generates this page."
 )
 
 
@@ -78,19 +77,17 @@ def front_table(found: dict[str, Any]) -> str:
 
 
 def _row(comparison: Comparison, row: Row) -> list[str]:
-    printed = row.printed
-    ratio, printed_ratio = comparison.ratio(row.model), comparison.printed_ratio(row.model)
+    ratios = (comparison.ratio(row.model), comparison.printed_ratio(row.model))
     return [
         comparison.title if row.model == "G" else "",
         row.model,
         row.number("best", "pose_error").short(),
-        f"{printed.pose_error:.1e}" if printed else "",
-        times(ratio) if row.model != "G" else "",
-        times(printed_ratio) if row.model != "G" else "",
+        row.paper("pose_error"),
+        *(times(ratio) if row.model != "G" else "" for ratio in ratios),
         row.number("best", "flanking").short(".3f"),
-        f"{printed.flanking:.3f}" if printed else "",
+        row.paper("flanking", ".3f"),
         row.equivariance.short(".0e"),
-        f"{printed.equivariance:.0e}" if printed else "",
+        row.paper("equivariance", ".0e"),
     ]
 
 

@@ -43,7 +43,7 @@ def test_the_plan_holds_all_groups_models_and_seeds(tmp_path: Path) -> None:
     polar = [run for run in runs if run.model == "G polar"]
     assert {run.group for run in polar} == {"Aff2", "Aff3"}
     assert {run.settings.chart for run in polar} == {"polar"}
-    assert models_of("SO2") == ["G", "C", "A", "A with invariants"]
+    assert models_of("SO2") == ["A", "A with invariants", "C", "G"]
     assert chosen(["se(3)", "Aff2", "SE3"]) == ["SE3", "Aff2"]
     with pytest.raises(RunError, match="unknown group 'SE9'; known are SO2"):
         chosen(["SE9"])

@@ -14,7 +14,7 @@ from rich.console import Console
 
 import lieattn as la
 from lieattn.lab.realdata.affine import charts_table
-from lieattn.lab.realdata.plan import GROUPS, RECIPES
+from lieattn.lab.realdata.plan import GROUPS, RECIPES, published_models
 from lieattn.lab.realdata.report import build, front_note, glance_table, group_table, print_tables
 from lieattn.lab.realdata.results import rows_of, verdict
 from lieattn.lab.report import markdown
@@ -140,7 +140,7 @@ def whole() -> dict[str, Any]:
     runs = [
         fake(group, model, seed, 0.5)
         for group in GROUPS
-        for model in RECIPES[group].costs
+        for model in published_models(group)
         for seed in range(3)
     ]
     for run in runs:

@@ -66,11 +66,14 @@ def document(found: dict[str, Any]) -> Section:
 
 
 def test_the_page_stands_alone(document: Section) -> None:
-    page = html.render(document)
+    page = html.render(markdown.render(document), markdown.files(document))
     assert not re.findall(r"""(?:src|href)=["'](?!data:|#)""", page)
     assert "<script" not in page
     assert page.count("<figure>") == 6 * 3 + 2 + 3 + 2
-    assert "29.0 min" in page  # of two sittings
+    assert page.count("<table>") == page.count('<div class="scroll">') == 1 + 2 * 7 + 1
+    assert '<h2 id="protocol-paper">Protocol paper</h2>' in page
+    assert '<a href="#protocol-paper">Protocol paper</a>' in page
+    assert "29.0 min" in page  # of two sessions
 
 
 def test_the_tables_hold_ours_and_the_papers(found: dict[str, Any], document: Section) -> None:
@@ -84,7 +87,7 @@ def test_the_tables_hold_ours_and_the_papers(found: dict[str, Any], document: Se
         [s["best"]["pose_error"] for s in found["configurations"]["paper/SE2/G"]["seeds"]]
     )
     assert str(mean) in row
-    assert "compare with the paper's in kind only" in text
+    assert "ratios of models are" in text
 
 
 def test_protocols_are_kept_apart(found: dict[str, Any], document: Section) -> None:
@@ -184,6 +187,7 @@ def test_a_model_that_diverged_does_not_take_the_report_along() -> None:
     broken["seeds"][0]["best"]["equivariance_without_flips"] = None
     broken["seeds"][0]["curve"] = [None]
     found = gather({"paper/SE2/A": broken, "paper/SE2/G": result("SE2", "G", seeds=1)})
-    page = html.render(content.build(found, []))
+    document = content.build(found, [])
+    page = html.render(markdown.render(document), markdown.files(document))
     assert "none" in page
     print_tables(found, Console(file=io.StringIO(), width=80))

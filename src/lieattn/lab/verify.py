@@ -1,4 +1,4 @@
-"""`lieattn verify`: the paper's table of instantiations and its laws, computed and measured."""
+"""`lieattn verify`: the paper's table of instantiations, computed, and its laws, measured."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 
 import torch
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -14,18 +13,19 @@ from rich.text import Text
 from .._core.stopping import unwinding
 from ..groups import Block, Group, available_groups, matrix_group, theory
 from ..testing import LAWS, axiom_errors
+from ..workflows.display import table
 
 _DTYPES = (torch.float32, torch.float64)
 
 _KINDS = {"trans": "translation", "rot": "rotation", "scale": "scale", "shear": "shear"}
 
-# What holds for the algebra of every group, and how far it may be off in float64.
+# Properties of the algebra of every group, which hold up to `_ROUNDING` in float64.
 PROPERTIES = {
     "closure": "brackets of generators are in the algebra",
     "Jacobi": "[x, [y, z]] + [y, [z, x]] + [z, [x, y]] = 0",
     "orthonormal": "tr(B_i^T B_j) is 1 for i = j, else 0",
     "invariance": "the orthogonal action maps every block to itself",
-    "irreducible": "quadratic forms on a block that the action leaves alone, but for its norm",
+    "irreducible": "invariant quadratic forms on a block, other than its norm",
 }
 _ROUNDING = 1e-9
 
@@ -42,7 +42,7 @@ PAPER = {
 
 @dataclass(frozen=True)
 class Instantiation:
-    """What the generators of a group say about it; nothing is taken from the group's file."""
+    """What follows from the generators of a group; nothing is read from the group's file."""
 
     group: Group
     blocks: tuple[Block, ...]
@@ -88,9 +88,9 @@ def instantiation(group: Group) -> Instantiation:
 
 
 def property_errors(group: Group) -> dict[str, float]:
-    """By how much the algebra of a group misses each of `PROPERTIES`, with the group's own blocks.
+    """Errors of the algebra of a group in each of `PROPERTIES`, with the group's own blocks.
 
-    What makes a block reducible is counted: forms that are left over.
+    For reducible blocks it is the number of additional invariant forms.
     """
     basis = group.basis(dtype=torch.float64)
     flat = basis.flatten(1)
@@ -157,24 +157,16 @@ def run(console: Console, samples: int = 2000, seed: int = 0) -> bool:
 
 
 def _instantiation_table(rows: list[Instantiation]) -> Table:
-    table = Table(
-        title="Instantiations, computed from the generators",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
+    made = table(
+        "Instantiations, computed from the generators",
+        "group",
+        *("dim", *_KINDS, "K", "forms"),
         caption="trans to shear: sizes of the blocks. K: block weights a head.\n"
         "forms: dimension of the space of Ad-invariant symmetric bilinear forms.\n"
         "metric: is one of them positive definite?",
-        title_justify="left",
-        caption_justify="left",
     )
-    table.add_column("group")
-    table.add_column("dim", justify="right")
-    for name in _KINDS:
-        table.add_column(name, justify="right")
-    table.add_column("K", justify="right")
-    table.add_column("forms", justify="right")
-    table.add_column("metric")
-    table.add_column("paper")
+    made.add_column("metric")
+    made.add_column("paper")
     for row in rows:
         blocks = [
             " + ".join(str(block.dim) for block in row.blocks if block.kind == kind)
@@ -182,57 +174,35 @@ def _instantiation_table(rows: list[Instantiation]) -> Table:
         ]
         claim = "—" if row.group.name not in PAPER else "agrees" if row.agrees else "DIFFERS"
         metric = f"{'yes' if row.metric.exists else 'no'}, {row.metric.reason}"
-        style = None if row.agrees else "red"
         cells = (str(row.group), str(row.dim), *blocks, str(len(row.blocks)), str(row.forms))
-        table.add_row(*cells, metric, claim, style=style)
-    return table
+        made.add_row(*cells, metric, claim, style=None if row.agrees else "red")
+    return made
 
 
 def _property_table(rows: list[Instantiation]) -> Table:
     statements = "\n".join(f"{name}: {text}" for name, text in PROPERTIES.items())
-    table = Table(
-        title="Algebras, worst errors in float64",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        caption=Text(f"{statements}\nRed: more than {_ROUNDING:.0e}."),
-        title_justify="left",
-        caption_justify="left",
-    )
-    table.add_column("group")
-    for name in PROPERTIES:
-        table.add_column(name, justify="right")
+    caption = Text(f"{statements}\nRed: more than {_ROUNDING:.0e}.")
+    made = table("Algebras, worst errors in float64", "group", *PROPERTIES, caption=caption)
     for row in rows:
-        cells = [
-            Text(f"{error:.1e}" if error else "0", style="" if error <= _ROUNDING else "bold red")
-            for error in row.errors.values()
-        ]
-        table.add_row(str(row.group), *cells)
-    return table
+        cells = [_cell(error, error <= _ROUNDING) for error in row.errors.values()]
+        made.add_row(str(row.group), *cells)
+    return made
 
 
 def _law_table(measurements: list[Measurement], samples: int) -> Table:
     statements = "\n".join(f"{law.name}: {law.statement}" for law in LAWS)
-    table = Table(
-        title="Laws, worst relative error",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        caption=f"{statements}\n{samples:,} samples a row; red: more than rounding explains.",
-        title_justify="left",
-        caption_justify="left",
-    )
-    table.add_column("group")
-    table.add_column("dtype")
-    for law in LAWS:
-        table.add_column(law.name, justify="right")
+    caption = f"{statements}\n{samples:,} samples a row; red: more than rounding explains."
+    names = ("dtype", *(law.name for law in LAWS))
+    made = table("Laws, worst relative error", "group", *names, caption=caption)
     for i, m in enumerate(measurements):
-        cells = [
-            Text(f"{m.errors[law.name]:.1e}", style="" if m.holds(law.name) else "bold red")
-            for law in LAWS
-        ]
+        cells = [_cell(m.errors[law.name], m.holds(law.name)) for law in LAWS]
         last = i % len(_DTYPES) == len(_DTYPES) - 1
-        name = "" if last else str(m.group)
-        table.add_row(name, _short(m.dtype), *cells, end_section=last)
-    return table
+        made.add_row("" if last else str(m.group), _short(m.dtype), *cells, end_section=last)
+    return made
+
+
+def _cell(error: float, allowed: bool) -> Text:
+    return Text(f"{error:.1e}" if error else "0", style="" if allowed else "bold red")
 
 
 def _short(dtype: torch.dtype) -> str:

@@ -6,6 +6,7 @@ import time
 from types import TracebackType
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -14,6 +15,8 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
+from rich.text import Text
 
 LINES = 10  # of a run, where there is no terminal
 
@@ -75,6 +78,16 @@ class Display:
             if step < self.steps:
                 text += f", {clock(left)} left"
             self.console.print(text, highlight=False, soft_wrap=True)
+
+
+def table(title: str, first: str, *others: str, caption: str | Text = "") -> Table:
+    """An empty table of a terminal; columns after the first are aligned to the right."""
+    made = Table(title=title, caption=caption, box=SIMPLE_HEAD, pad_edge=False)
+    made.title_justify = made.caption_justify = "left"
+    made.add_column(first, no_wrap=True)
+    for name in others:
+        made.add_column(name, justify="right", no_wrap=True)
+    return made
 
 
 def clock(seconds: float) -> str:

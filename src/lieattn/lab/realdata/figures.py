@@ -75,7 +75,7 @@ def _shown(found: dict[str, Any], group: str) -> dict[str, list[Row]]:
 
 
 def _means(rows: list[Row], blocks: list[str]) -> np.ndarray:
-    return np.array([[row.means[block] for block in blocks] for row in rows]).mean(0)
+    return np.array([[row.blocks[block]["mean"] for block in blocks] for row in rows]).mean(0)
 
 
 def _label(axis: Any, names: list[str]) -> None:

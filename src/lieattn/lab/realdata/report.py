@@ -7,15 +7,14 @@ from math import inf
 from statistics import mean
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table as Screen
+from rich.text import Text
 
 from ...data import DATASETS
 from ...geometry.predictors import PREDICTORS
 from ...groups import get_group
 from ...models.baselines import BASELINES
-from ...workflows.display import clock
+from ...workflows.display import clock, table
 from ...workflows.errors import heading
 from ...workflows.tables import number, spread
 from ..report.document import Section, Table
@@ -165,12 +164,12 @@ def group_table(found: dict[str, Any], group: str) -> Table:
     rows = []
     for method, own in rows_of(found, group).items():
         cells = [
-            f"{spread([x.means[b.name] for x in own])} "
-            f"({number(mean(x.medians[b.name] for x in own))})"
+            f"{spread([x.blocks[b.name]['mean'] for x in own])} "
+            f"({number(mean(x.blocks[b.name]['median'] for x in own))})"
             for b in blocks
         ]
         cells.append(spread([x.over for x in own]))
-        cells.append(spread([x.over_median for x in own]))
+        cells.append(spread([x.ratio("median") for x in own]))
         if affine:
             cells.append(f"{100 * mean(x.mirrored for x in own):.1f}%")
         rows.append([method, *cells])
@@ -184,14 +183,10 @@ def print_tables(found: dict[str, Any], console: Console) -> None:
     seeds = len({run["seed"] for run in found["runs"]})
     means = f", means of {seeds} seeds" if seeds > 1 else ""
     title = f"\nError of hidden poses over that of geodesic interpolation{means}"
-    screen = Screen(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    screen.add_column("")
-    for group in groups:
-        screen.add_column(str(get_group(group)), justify="right")
+    screen = table(title, "", *(str(get_group(group)) for group in groups))
     columns = [_glance(found, group, spreads=False) for group in groups]
     for name in _methods_of(found):
         cells = [column[name] for column in columns]
-        screen.add_row(
-            name, *(f"[bold]{x.strip('*')}[/bold]" if x.startswith("**") else x for x in cells)
-        )
+        styles = ["bold" if cell.startswith("**") else "" for cell in cells]
+        screen.add_row(name, *map(Text, (cell.strip("*") for cell in cells), styles))
     console.print(screen)

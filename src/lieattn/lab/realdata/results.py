@@ -21,16 +21,29 @@ BESIDE = ("A with invariants", "C", "IPA")  # reported with the claim
 
 @dataclass(frozen=True)
 class Row:
-    """A method on one group with one seed; errors by block, in the unit of the file and degrees."""
+    """A method on one group with one seed.
 
-    method: str
-    seed: int
-    means: dict[str, float]
-    medians: dict[str, float]
+    Attributes:
+        blocks, plain: "mean" and "median" error by block, in the unit of the file and degrees, of
+            the method and of interpolation.
+        mirrored: share of answers of the wrong handedness.
+        valid: lowest validation loss; NaN for predictors.
+    """
+
+    blocks: dict[str, dict[str, float]]
+    plain: dict[str, dict[str, float]]
     mirrored: float
-    valid: float  # least validation loss; none of simple rivals
-    over: float  # mean errors over those of interpolation, a mean over blocks
-    over_median: float  # the same of medians
+    valid: float
+
+    @property
+    def over(self) -> float:
+        """Mean errors over those of interpolation, averaged over blocks."""
+        return self.ratio("mean")
+
+    def ratio(self, key: str) -> float:
+        """Errors over those of interpolation, averaged over the blocks in which that errs."""
+        plain = {name: x[key] for name, x in self.plain.items() if x[key] > 0}
+        return mean(self.blocks[name][key] / x for name, x in plain.items()) if plain else 1.0
 
 
 def rows_of(found: dict[str, Any], group: str) -> dict[str, list[Row]]:
@@ -38,14 +51,12 @@ def rows_of(found: dict[str, Any], group: str) -> dict[str, list[Row]]:
     rows: dict[str, dict[int, Row]] = {}
     for run in found["runs"]:
         if run["group"] == group:
-            table, seed = run["result"]["rows"], run["seed"]
-            own = {run["model"]: table[run["settings"]["model"]]}
-            simple = {name: x for name, x in table.items() if name != run["settings"]["model"]}
-            for name, numbers in {**simple, **own}.items():
-                valid = run["valid_loss"] if name == run["model"] else nan
-                rows.setdefault(name, {})[seed] = _row(
-                    name, seed, numbers, table["geodesic"], valid
-                )
+            table = run["result"]["rows"]
+            for name, x in table.items():
+                own = name == run["settings"]["model"]
+                valid = run["valid_loss"] if own else nan
+                row = Row(x["blocks"], table["geodesic"]["blocks"], x["mirrored"], valid)
+                rows.setdefault(run["model"] if own else name, {})[run["seed"]] = row
     return {name: [rows[name][s] for s in sorted(rows[name])] for name in in_order(rows)}
 
 
@@ -54,22 +65,6 @@ def in_order(names: Iterable[str]) -> list[str]:
     given = list(dict.fromkeys(names))
     known = [name for name in (*PREDICTORS, *MODELS) if name in given]
     return known + [name for name in given if name not in known]
-
-
-def _row(method: str, seed: int, own: dict[str, Any], plain: dict[str, Any], valid: float) -> Row:
-    means, medians = ({b: x[key] for b, x in own["blocks"].items()} for key in ("mean", "median"))
-    over, over_median = (_over(own, plain, key) for key in ("mean", "median"))
-    return Row(method, seed, means, medians, own["mirrored"], valid, over, over_median)
-
-
-def _over(own: dict[str, Any], plain: dict[str, Any], key: str) -> float:
-    """A mean over the blocks in which interpolation errs."""
-    ratios = [
-        x[key] / plain["blocks"][block][key]
-        for block, x in own["blocks"].items()
-        if plain["blocks"][block][key] > 0
-    ]
-    return mean(ratios) if ratios else 1.0
 
 
 def means_of(found: dict[str, Any], group: str) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Reports of a folder of results: `report.html`, `report.md` and its figures."""
+"""Reports of a folder of results: `report.md` with figures, and the same as `report.html`."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from .document import Section
 
 
 def write_report(found: dict[str, Any], timing: list[dict[str, Any]], out: Path) -> dict[str, Path]:
-    """Write both pages; paths by what they are."""
+    """Write the report of the paper's experiments; the paths of both pages."""
     return write_pages(content.build(found, timing), out)
 
 
 def write_pages(document: Section, out: Path) -> dict[str, Path]:
-    """A document as both pages, with its figures as files."""
-    folder = out / markdown.FIGURES
-    with writing(folder):
-        folder.mkdir(exist_ok=True)
-    for figure in document.figures():
-        write_bytes(folder / f"{figure.name}.svg", figure.svg)
+    """Write a document in Markdown, its figures as files, and the page in HTML."""
+    text, figures = markdown.render(document), markdown.files(document)
+    with writing(out / markdown.FIGURES):
+        (out / markdown.FIGURES).mkdir(exist_ok=True)
+    for name, svg in figures.items():
+        write_bytes(out / name, svg)
     pages = {"Report": out / "report.html", "Markdown": out / "report.md"}
-    write_bytes(pages["Report"], html.render(document).encode())
-    write_bytes(pages["Markdown"], markdown.render(document).encode())
+    write_bytes(pages["Report"], html.render(text, figures).encode())
+    write_bytes(pages["Markdown"], text.encode())
     return pages

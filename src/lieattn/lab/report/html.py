@@ -1,12 +1,11 @@
-"""A report as one HTML page that needs nothing else: no script, no network, figures inside."""
+"""Markdown of a report as one HTML page that needs nothing else: no script, no network."""
 
 from __future__ import annotations
 
 import re
 from base64 import b64encode
-from html import escape
 
-from .document import Figure, Section, Table
+from markdown_it import MarkdownIt
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c2330; --soft: #5b6575; --line: #d9dee6; --page: #fff; }
@@ -25,67 +24,51 @@ code { font: 0.92em ui-monospace, monospace; background: color-mix(in srgb, var(
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; margin: 1rem 0;
   font-size: 0.9rem; }
-th, td { padding: 0.35rem 0.55rem; text-align: right; border-bottom: 1px solid var(--line);
+th, td { padding: 0.35rem 0.55rem; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
 th { border-bottom: 2px solid var(--line); font-weight: 600; white-space: normal;
   vertical-align: bottom; }
-th:first-child, td:first-child { text-align: left; font-weight: 600; }
+th:first-child, td:first-child { font-weight: 600; }
 figure { margin: 1.4rem 0; } figure img { max-width: 100%; background: #fff; border-radius: 4px; }
 figcaption { color: var(--soft); font-size: 0.92rem; }
 """
 
 
-def render(section: Section) -> str:
-    """The page of a report."""
-    chapters = [part for part in section.parts if isinstance(part, Section)]
-    links = "".join(f'<a href="#{_anchor(c.title)}">{escape(c.title)}</a>' for c in chapters)
-    body = _section(section, 1, nav=f"<nav>{links}</nav>")
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(section.title)}</title>\n<style>{STYLE}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
-    )
+PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<main>
+{body}</main>
+</body>
+</html>
+"""
+_HEADING = re.compile(r"<h(\d)>(.*?)</h\d>")
+_FIGURE = re.compile(r'<p><img src="([^"]*)" alt="([^"]*)" /></p>\n<p><em>(.*?)</em></p>')
 
 
-def _section(section: Section, depth: int, nav: str = "") -> str:
-    anchor = _anchor(section.title)
-    parts = [f'<h{depth} id="{anchor}">{escape(section.title)}</h{depth}>\n', nav]
-    for part in section.parts:
-        if isinstance(part, Section):
-            parts.append(_section(part, depth + 1))
-        elif isinstance(part, Table):
-            parts.append(_table(part))
-        elif isinstance(part, Figure):
-            parts.append(_figure(part))
-        else:
-            parts.append(f"<p>{_inline(part)}</p>\n")
-    return "".join(parts)
+def render(text: str, figures: dict[str, bytes]) -> str:
+    """The page of a report in Markdown; `figures` holds the SVG files that it links to."""
 
+    def figure(found: re.Match[str]) -> str:
+        data = b64encode(figures[found[1]]).decode()
+        image = f'<img alt="{found[2]}" src="data:image/svg+xml;base64,{data}">'
+        return f"<figure>{image}<figcaption>{found[3]}</figcaption></figure>"
 
-def _table(table: Table) -> str:
-    head = "".join(f"<th>{_inline(cell)}</th>" for cell in table.header)
-    rows = "".join(
-        "<tr>" + "".join(f"<td>{_inline(cell)}</td>" for cell in row) + "</tr>\n"
-        for row in table.rows
-    )
-    table_html = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>"
-    return f'<div class="scroll">{table_html}</div>\n'
-
-
-def _figure(figure: Figure) -> str:
-    data = b64encode(figure.svg).decode()
-    caption = escape(figure.caption)
-    return (
-        f'<figure><img alt="{caption}" src="data:image/svg+xml;base64,{data}">'
-        f"<figcaption>{caption}</figcaption></figure>\n"
-    )
-
-
-def _inline(text: str) -> str:
-    """Text with `code` and **weight**, the only marks that reports use."""
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
-    return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    headings = _HEADING.findall(body)
+    links = "".join(f'<a href="#{_anchor(name)}">{name}</a>' for n, name in headings if n == "2")
+    body = _HEADING.sub(lambda x: f'<h{x[1]} id="{_anchor(x[2])}">{x[2]}</h{x[1]}>', body)
+    body = body.replace("</h1>\n", f"</h1>\n<nav>{links}</nav>\n", 1)
+    body = body.replace("<table>", '<div class="scroll"><table>')
+    body = _FIGURE.sub(figure, body.replace("</table>", "</table></div>"))
+    return PAGE.format(title=headings[0][1], style=STYLE, body=body)
 
 
 def _anchor(title: str) -> str:

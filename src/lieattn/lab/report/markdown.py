@@ -11,7 +11,7 @@ FIGURES = "figures"
 
 
 def render(section: Section, depth: int = 1, folder: str = FIGURES) -> str:
-    """Text of a section and of those below it; figures are files of a folder beside it."""
+    """A section and those below it as text that links to the files of its figures."""
     parts = [f"{'#' * depth} {section.title}"]
     for part in section.parts:
         if isinstance(part, Section):
@@ -26,22 +26,26 @@ def render(section: Section, depth: int = 1, folder: str = FIGURES) -> str:
 
 
 def table(cells: Table) -> str:
-    """A table, numbers to the right."""
+    """A table; all columns but the first are aligned to the right."""
     rule = ["---", *["--:"] * (len(cells.header) - 1)]
     return "\n".join(f"| {' | '.join(row)} |" for row in (cells.header, rule, *cells.rows))
 
 
+def files(section: Section) -> dict[str, bytes]:
+    """The files that the page of a section links to."""
+    return {f"{FIGURES}/{figure.name}.svg": figure.svg for figure in section.figures()}
+
+
 def write_figures(section: Section, folder: Path) -> None:
-    """The figures of a page in `folder`, in the place of those that were there."""
-    figures = folder / FIGURES
-    shutil.rmtree(figures, ignore_errors=True)
-    figures.mkdir()
-    for figure in section.figures():
-        (figures / f"{figure.name}.svg").write_bytes(figure.svg)
+    """Write the figures of a page into `folder`, in place of earlier ones."""
+    shutil.rmtree(folder / FIGURES, ignore_errors=True)
+    (folder / FIGURES).mkdir()
+    for name, svg in files(section).items():
+        (folder / name).write_bytes(svg)
 
 
 def between(text: str, marks: tuple[str, str], content: str) -> str:
-    """A page with `content` between two marks, in the place of what was there.
+    """A page with `content` between two marks, in place of what was there.
 
     >>> between("a <b>1</b> c", ("<b>", "</b>"), "2")
     'a <b>\\n2\\n</b> c'

@@ -1,8 +1,9 @@
-"""Results in numbers to be printed: means and spreads over seeds, and ratios of models."""
+"""Numbers of the tables: means and spreads over seeds, and ratios of models."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from math import log10
 from statistics import mean, stdev
 from typing import Any
@@ -23,7 +24,7 @@ class Number:
 
     @classmethod
     def of(cls, values: list[float | None]) -> Number:
-        """A model that diverged, or a mean of nothing, has no number: then there is no mean."""
+        """No mean if there is no value, or one is None because a model diverged."""
         known = [value for value in values if value is not None]
         if not known or len(known) < len(values):
             return cls(None, None)
@@ -55,12 +56,16 @@ class Row:
 
     group: str
     model: str
-    protocol: str
     result: dict[str, Any]
 
     @property
     def printed(self) -> Printed | None:
+        """The paper's values, if it has any."""
         return PAPER.get((self.group, self.model))
+
+    def paper(self, metric: str, form: str = ".1e") -> str:
+        """One of the paper's values as text; blank if it has none."""
+        return f"{getattr(self.printed, metric):{form}}" if self.printed else ""
 
     def values(self, iterate: str, metric: str) -> list[float | None]:
         return [seed[iterate][metric] for seed in self.result["seeds"]]
@@ -72,18 +77,14 @@ class Row:
         return sum(int(value or 0) for value in self.values(iterate, metric))
 
     @property
-    def parameters(self) -> dict[str, int]:
-        return self.result["parameters"]
-
-    @property
     def equivariance(self) -> Number:
-        """Mean without flips, which are jumps of the arg max. Vector tokens have all of it: there
-        the choice changes for want of equivariance, not by rounding."""
+        """Mean without flips, which are jumps of the arg max by rounding. For vector tokens flips
+        count, because a lack of equivariance causes them."""
         return self.number("best", self.equivariance_metric)
 
     @property
     def equivariance_float32(self) -> Number:
-        """The same, without flips, with the geometry in float32 too."""
+        """Mean without flips, with the geometry in float32 too."""
         seeds = self.result["seeds"]
         return Number.of([seed["best"]["float32"]["equivariance_without_flips"] for seed in seeds])
 
@@ -105,36 +106,36 @@ class Comparison:
         return str(get_group(self.group))
 
     def ratio(self, model: str) -> float | None:
-        """Pose error of a model over G's, best-validation iterate."""
-        if "G" not in self.rows or model not in self.rows:
-            return None
-        below = self.rows["G"].number("best", "pose_error").mean
-        above = self.rows[model].number("best", "pose_error").mean
-        return above / below if above is not None and below else None
+        """Pose error of a model over that of G, best-validation iterate."""
+        return _over(self._pose_error(model), self._pose_error("G"))
+
+    def _pose_error(self, model: str) -> float | None:
+        return self.rows[model].number("best", "pose_error").mean if model in self.rows else None
 
     def printed_ratio(self, model: str) -> float | None:
-        G, other = PAPER.get((self.group, "G")), PAPER.get((self.group, model))
-        return other.pose_error / G.pose_error if G and other else None
+        """The same ratio in the paper."""
+        other, G = (PAPER.get((self.group, name)) for name in (model, "G"))
+        return other.pose_error / G.pose_error if other and G else None
 
     @property
     def orders(self) -> float | None:
         """Orders of magnitude between the equivariance errors of A and of G."""
-        if "G" not in self.rows or "A" not in self.rows:
-            return None
-        return _orders(self.rows["A"].equivariance.mean, self.rows["G"].equivariance.mean)
+        A, G = (self.rows[m].equivariance.mean if m in self.rows else None for m in "AG")
+        return log10(A / G) if A and G else None
 
     @property
     def printed_orders(self) -> float | None:
-        G, A = PAPER.get((self.group, "G")), PAPER.get((self.group, "A"))
-        return _orders(A.equivariance, G.equivariance) if G and A else None
+        """The same orders in the paper."""
+        A, G = (PAPER.get((self.group, name)) for name in "AG")
+        return log10(A.equivariance / G.equivariance) if A and G else None
 
 
-def _orders(above: float | None, below: float | None) -> float | None:
-    return log10(above / below) if above and below else None
+def _over(above: float | None, below: float | None) -> float | None:
+    return above / below if above is not None and below else None
 
 
 def times(ratio: float | None) -> str:
-    """A ratio in few digits: `1.6`, `23`, `3,070`; nothing for none."""
+    """A ratio in few digits: `1.6`, `23`, `3,070`; blank for None."""
     if ratio is None:
         return ""
     return f"{ratio:.1f}" if ratio < 10 else f"{float(f'{ratio:.3g}'):,.0f}"
@@ -146,19 +147,12 @@ def has_positions(group: str) -> bool:
 
 
 def comparisons(found: dict[str, Any]) -> dict[str, list[Comparison]]:
-    """By protocol, the groups that have results: the paper's first."""
+    """The groups that have results, by protocol; the paper's groups come first."""
     results = found["configurations"]
-    by_protocol = {}
-    for protocol in PROTOCOLS:
-        listed = []
-        for group in ORDER:
-            rows = {
-                model: Row(group, model, protocol, results[name])
-                for model in MODELS
-                if (name := f"{protocol}/{group}/{model}") in results
-            }
-            if rows:
-                listed.append(Comparison(group, protocol, rows))
-        if listed:
-            by_protocol[protocol] = listed
+    by_protocol: dict[str, list[Comparison]] = {}
+    for protocol, group in product(PROTOCOLS, ORDER):
+        names = {model: f"{protocol}/{group}/{model}" for model in MODELS}
+        rows = {m: Row(group, m, results[name]) for m, name in names.items() if name in results}
+        if rows:
+            by_protocol.setdefault(protocol, []).append(Comparison(group, protocol, rows))
     return by_protocol
