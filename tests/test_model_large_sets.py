@@ -9,8 +9,7 @@ from torch import Tensor
 
 import lieattn as la
 from lieattn import Group, LieTransformerConfig
-from lieattn.nn import transformer as model
-from lieattn.ops import tiled
+from lieattn.ops import policy, tiled
 from memory import LargestTensor
 
 B, N = 2, 8
@@ -40,7 +39,7 @@ def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def relations_deferred() -> Iterator[None]:
     """Whatever the size of the set, relations are not kept."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(model, "KEPT_BYTES", -1)
+        patch.setattr(policy, "KEPT_BYTES", -1)
         yield
 
 
@@ -174,10 +173,10 @@ def test_relations_are_kept_where_no_backend_is_faster(
         return attend(self, h, rel, **options)
 
     monkeypatch.setattr(la.LieAttention, "forward", forward)
-    monkeypatch.setattr(model, "is_fast", lambda request: fast)
+    monkeypatch.setattr(policy, "is_fast", lambda request: fast)
     size = B * N * N * 6 * 8  # pairs, coordinates, bytes of float64
     for kept, keeps in ((size, not fast), (size - 1, False)):
-        monkeypatch.setattr(model, "KEPT_BYTES", kept)
+        monkeypatch.setattr(policy, "KEPT_BYTES", kept)
         layers.clear()
         net(poses)
         assert layers == 2 * ["Relations" if keeps else "DeferredRelations"]
@@ -202,7 +201,7 @@ def test_no_tensor_of_a_model_grows_with_the_square_of_the_tokens(
     poses, mask = la.SE2.random(1, n), torch.arange(n)[None] < n - 9
     with relations_deferred(), LargestTensor() as deferred:
         net(poses, mask=mask).hidden.sum().backward()
-    monkeypatch.setattr(model, "is_fast", lambda request: False)
+    monkeypatch.setattr(policy, "is_fast", lambda request: False)
     with LargestTensor() as kept:
         net(poses, mask=mask).hidden.sum().backward()
     assert deferred.elements < n * n < kept.elements

@@ -111,7 +111,7 @@ def test_large_sets_are_answered_too(group: la.Group, monkeypatch: pytest.Monkey
     torch.manual_seed(0)
     model = la.LieTransformer(group, la.LieTransformerConfig(**SMALL, normalise=True))
     kept = model(poses)
-    monkeypatch.setattr("lieattn.nn.transformer.KEPT_BYTES", 0)
+    monkeypatch.setattr("lieattn.ops.policy.KEPT_BYTES", 0)
     torch.testing.assert_close(model(poses).hidden, kept.hidden, atol=1e-4, rtol=1e-4)
 
 

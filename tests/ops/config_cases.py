@@ -87,9 +87,9 @@ def answer(case: Case, options: Given, backend: str | None) -> dict[str, Tensor]
     features = torch.randn(B, N, width) if width else None
     leaves["poses"].requires_grad_()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lieattn.nn.transformer.is_fast", lambda request: False)
+        patch.setattr("lieattn.ops.policy.is_fast", lambda request: False)
         if backend is not None:
-            patch.setattr("lieattn.nn.transformer.KEPT_BYTES", -1)
+            patch.setattr("lieattn.ops.policy.KEPT_BYTES", -1)
             for layer in model.layers:
                 layer.attention.backend = backend
         out = _run(model, leaves["poses"], features, case.autocast)

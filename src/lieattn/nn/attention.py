@@ -191,14 +191,13 @@ class LieAttention(nn.Module):
     ) -> Request:
         """What the layer asks of the operator."""
         dtype = torch.promote_types(h.dtype, torch.float32)
-        blocks = self.score.block_weights()
         q_content, k_content = self._content(h, keys)
         return Request(
             self.group,
             rel.q_poses,
             rel.k_poses,
             self._values(keys),
-            self.score if blocks is None else blocks,
+            self.weights(),
             mask=both(rel.mask, mask),
             bias=bias,
             exclude_self=rel.exclude_self,
@@ -211,6 +210,11 @@ class LieAttention(nn.Module):
             dtype=None if dtype == rel.q_poses.dtype else dtype,
             prune=self.prune,
         )
+
+    def weights(self) -> Tensor | Score:
+        """What the operator takes: block weights where the score has them, which is faster."""
+        blocks = self.score.block_weights()
+        return self.score if blocks is None else blocks
 
     def _deferred(
         self, poses: Tensor, context_poses: Tensor | None, neighbours: Tensor | None

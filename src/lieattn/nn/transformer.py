@@ -13,7 +13,7 @@ from .._core.pytree import exportable
 from .._core.tensors import at_least_float32, island, require_tensors
 from ..geometry.pairs import DeferredRelations, Relations, divide, relate, require_set
 from ..groups import Group, get_group
-from ..ops import is_fast
+from ..ops.policy import keeps_relations
 from . import inputs
 from .attention import LieAttention
 from .config import LieTransformerConfig
@@ -75,12 +75,6 @@ class LieTransformerLayer(nn.Module):
         normed = self.attention_norm(h)
         h = h + self.dropout(self.attention(normed, rel, bias=bias, neighbours=neighbours))
         return h + self.dropout(self.feed_forward(self.feed_forward_norm(h)))
-
-
-# A fast backend computes relations again in every layer in less time than torch computes them once,
-# at every size. Without one, computing them once for all layers is two to four times as fast, at
-# some ten times their size in memory for every layer. From here on memory counts for more.
-KEPT_BYTES = 128 * 2**20
 
 
 class LieTransformer(Pretrained, nn.Module):
@@ -197,29 +191,25 @@ class LieTransformer(Pretrained, nn.Module):
         neighbours: Tensor | None,
     ) -> tuple[Relations | DeferredRelations, Tensor | None]:
         """What layers need of the set, and the scales that w is divided by, `[..., 1, dim]`."""
-        if torch.compiler.is_compiling():  # for sets of any size: no cases for their size
+        config, attention = self.config, cast(LieAttention, self.layers[0].attention)
+        if keeps_relations(
+            self.group,
+            g,
+            attention.weights(),
+            chart=config.chart,
+            dtype=self.h0.dtype,
+            bias=bias,
+            neighbours=neighbours,
+            content=config.content,
+            scaled=config.normalise,
+        ):
             return self._relate(g, tokens, pairs, neighbours)
-        columns = g.shape[-3] if neighbours is None else neighbours.shape[-1]
-        numbers = g.shape[:-2].numel() * columns * self.group.chart_dim(self.config.chart)
-        size = numbers * g.element_size()
         rel = self._defer(g, tokens, pairs, neighbours)
-        if size <= KEPT_BYTES and not self._is_fast(rel, bias, neighbours):
-            return self._relate(g, tokens, pairs, neighbours)
-        if not self.config.normalise:
+        if not config.normalise:
             return rel, None
         chart, margin = self._chart_of_scales()
         scale = deferred_scales(self.group, rel._replace(margin=margin), chart, neighbours)
         return rel._replace(scale=scale), scale
-
-    def _is_fast(
-        self, rel: DeferredRelations, bias: Tensor | None, neighbours: Tensor | None
-    ) -> bool:
-        """True where layers find a backend that computes relations faster than they are read."""
-        g, attention = rel.q_poses, cast(LieAttention, self.layers[0].attention)
-        if self.config.normalise:
-            rel = rel._replace(scale=g.new_ones(*g.shape[:-3], 1, self.group.dim))
-        h = self.h0.expand(*g.shape[:-2], -1)
-        return is_fast(attention.request(h, h, rel, None, bias, neighbours))
 
     def _relate(
         self,

@@ -1,7 +1,7 @@
 """The attention operator and its backends."""
 
 from .attention import lie_attention, run_request
-from .dispatch import BACKENDS, is_fast
+from .dispatch import BACKENDS
 from .reference import attend_relations, content_logits
 from .request import Request
 from .tiled import sums_by_rows
@@ -11,7 +11,6 @@ __all__ = [
     "Request",
     "attend_relations",
     "content_logits",
-    "is_fast",
     "lie_attention",
     "run_request",
     "sums_by_rows",
