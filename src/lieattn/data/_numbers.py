@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from .._core.text import quoted
 from ._source import Source
-from .errors import DataError
 
 _NUMBER = re.compile(
     r"[+-]?(?:(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?|nan|inf|infinity)",
@@ -55,48 +55,25 @@ def row(
         separator: between pieces; blanks if None.
     """
     most = skip + count if more else -1  # splits: what follows may be long
-    pieces = [piece.strip() for piece in text.split(separator, most)][skip:]
-    if len(pieces) == count or (more and len(pieces) > count):
-        try:
-            values = [float(piece) for piece in pieces[:count]]
-        except ValueError:
-            pass
-        else:
-            if "_" not in text and text.isascii():  # float takes 1_000 and other scripts' digits
-                return values
-    return _row_slowly(source, line, text, count, expects, skip, more, separator)
-
-
-def _row_slowly(
-    source: Source,
-    line: int,
-    text: str,
-    count: int,
-    expects: str,
-    skip: int,
-    more: bool,
-    separator: str | None,
-) -> list[float]:
-    pieces = fields(text, separator)[skip:]
-    values = []
+    texts = [piece.strip() for piece in text.split(separator, most)][skip:]
+    enough = len(texts) == count or (more and len(texts) > count)
+    if enough and "_" not in text and text.isascii():  # float takes 1_000 and digits of all scripts
+        with suppress(ValueError):
+            return [float(piece) for piece in texts[:count]]
+    values, pieces = [], fields(text, separator)[skip:]
     for column, piece in pieces[:count]:
         value = number(piece)
         if value is None:
-            raise not_a_number(source, line, column, piece, expects)
+            hint = " Write decimals with a point." if re.fullmatch(r"-?\d+,\d+", piece) else ""
+            problem = f"{quoted(piece)} is no number; expected {expects}.{hint}"
+            raise source.error(problem, line, column)
         values.append(value)
+    problem = f"{len(pieces)} numbers, expected {expects}."
     if len(pieces) < count:
-        problem = f"{len(pieces)} numbers, expected {expects}.{source.last_line_hint(line)}"
-        raise source.error(problem, line, len(text) + 1)
+        raise source.error(problem + source.last_line_hint(line), line, len(text) + 1)
     if len(pieces) > count and not more:
-        problem = f"{len(pieces)} numbers, expected {expects}."
         raise source.error(problem, line, pieces[count][0])
     return values
-
-
-def not_a_number(source: Source, line: int, column: int, piece: str, expects: str) -> DataError:
-    """What to raise about a piece that should have been a number."""
-    hint = " Write decimals with a point." if re.fullmatch(r"-?\d+,\d+", piece) else ""
-    return source.error(f"{quoted(piece)} is no number; expected {expects}.{hint}", line, column)
 
 
 def whole_lines(head: str) -> list[str]:

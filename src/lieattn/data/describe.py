@@ -101,76 +101,55 @@ def measure(sets: Sequence[PoseSet], *, seed: int = 0) -> tuple[Summary, Pairs]:
     if not sets:
         raise ValueError("there are no sets to describe.")
     group = require_one_group(sets)
-    found = _Found(group)
-    generator = Generator().manual_seed(seed)
-    for poses in _samples(sets, generator):
-        found.look(poses)
+    looked = [_look(group, g) for g in _samples(sets, Generator().manual_seed(seed))]
+    valid, angle, distances = map(torch.cat, zip(*looked, strict=True))
     counts = sorted(int(x.mask.sum()) for x in sets)
-    total = sum(counts)
     everything = torch.cat([x.poses[x.mask] for x in sets])
-    pairs = found.pairs()
-    rms = found.distance()
+    far = has_translations(group)
+    rms = _rms(distances) if far else None
+    cut = torch.pi - group.chart_margin()
     summary = Summary(
         group=group,
         sets=len(sets),
-        poses=total,
-        masked=sum(len(x) for x in sets) - total,
+        poses=sum(counts),
+        masked=sum(len(x) for x in sets) - sum(counts),
         smallest=counts[0],
         median=counts[len(counts) // 2],
         largest=counts[-1],
-        pairs=len(pairs.angle),
-        off_chart=found.share("off"),
-        near_cut=found.share("near"),
-        left_out=found.share("left"),
+        pairs=len(angle),
+        off_chart=_share(~valid),
+        near_cut=_share(valid & (angle >= torch.pi - NEAR)),
+        left_out=_share(~valid | (angle >= cut)),
         mirrored=_mirrored(group, everything),
         distance=rms,
-        spread=found.spread(),
-        offset=_offset(sets, rms),
+        spread=_spread([x for *_, x in looked]) if far else None,
+        offset=_offset(sets, rms) if far and rms else None,
         fits=next((x for x in _SMALLER.get(group, ()) if x.contains(everything).all()), None),
     )
-    return summary, pairs
+    return summary, Pairs(angle, distances)
 
 
-class _Found:
-    """Counts over the pairs of sets."""
+def _look(group: Group, g: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Validity, angle and distance, `[P]`, of all pairs of different poses of `g [N, m, m]`.
 
-    def __init__(self, group: Group) -> None:
-        self.group = group
-        self.counts = {"off": 0, "near": 0, "left": 0}
-        self.angles: list[Tensor] = []
-        self.distances: list[Tensor] = []
+    Rotations have no distances: the last one is empty.
+    """
+    others = ~torch.eye(len(g), dtype=torch.bool)
+    q, k = (x.expand(len(g), *g.shape)[others] for x in (g[:, None], g[None]))
+    angle = torch.pi - group.chart().clearance(group.relative(q, k))
+    apart = (k - q)[:, group.position_entries]
+    return group.relation(q, k)[1], angle, _length(apart) if apart.shape[1] else angle[:0]
 
-    def look(self, g: Tensor) -> None:
-        """All pairs of different poses of `g [N, m, m]`."""
-        group, n = self.group, len(g)
-        others = ~torch.eye(n, dtype=torch.bool)
-        q, k = g[:, None].expand(n, n, -1, -1)[others], g[None].expand(n, n, -1, -1)[others]
-        valid = group.relation(q, k)[1]
-        angle = torch.pi - group.chart().clearance(group.relative(q, k))
-        self.angles.append(angle)
-        self.counts["off"] += int((~valid).sum())
-        self.counts["near"] += int((valid & (angle >= torch.pi - NEAR)).sum())
-        self.counts["left"] += int((~valid | (angle >= torch.pi - group.chart_margin())).sum())
-        if has_translations(group):
-            self.distances.append(_length((k - q)[:, group.position_entries]))
 
-    def share(self, what: str) -> float:
-        return self.counts[what] / max(1, sum(len(x) for x in self.angles))
+def _share(which: Tensor) -> float:
+    return int(which.sum()) / max(1, len(which))
 
-    def pairs(self) -> Pairs:
-        nothing = torch.zeros(0, dtype=torch.float64)
-        return Pairs(torch.cat([nothing, *self.angles]), torch.cat([nothing, *self.distances]))
 
-    def distance(self) -> float | None:
-        if not has_translations(self.group):
-            return None
-        return _rms(self.pairs().distance)
-
-    def spread(self) -> float | None:
-        typical = [_rms(x) for x in self.distances]
-        there = [x for x in typical if x is not None and x > 0]
-        # Of sizes as far apart as numbers can be: finite, for JSON.
-        return min(max(there) / min(there), float_info.max) if len(there) > 1 else None
+def _spread(distances: list[Tensor]) -> float | None:
+    """The typical distance of the widest set over that of the narrowest."""
+    there = [x for x in map(_rms, distances) if x]
+    # Of sizes as far apart as numbers can be: finite, for JSON.
+    return min(max(there) / min(there), float_info.max) if len(there) > 1 else None
 
 
 def _length(x: Tensor) -> Tensor:
@@ -202,12 +181,9 @@ def _mirrored(group: Group, g: Tensor) -> float:
     return (torch.linalg.slogdet(linear)[0] < 0).double().mean().item()
 
 
-def _offset(sets: Sequence[PoseSet], distance: float | None) -> float | None:
-    if not distance or not has_translations(sets[0].group):
-        return None
+def _offset(sets: Sequence[PoseSet], distance: float) -> float:
     where = sets[0].group.position_entries
-    means = [(x.poses[x.mask][:, where] / distance).mean(0).norm().item() for x in sets]
-    return max(means)
+    return max((x.poses[x.mask][:, where] / distance).mean(0).norm().item() for x in sets)
 
 
 # ---- advice ----------------------------------------------------------------------------------

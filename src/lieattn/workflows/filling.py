@@ -13,7 +13,7 @@ from ..data.windows import piece
 from ..geometry.interpolation import interpolate
 from .errors import block_errors, in_units
 from .store import Trained
-from .tensors import stack
+from .tensors import stack, unstack
 
 CHUNK = 64  # windows at a time
 
@@ -138,11 +138,7 @@ def _answers(
         )
     except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
         raise _not_finite(trained, x) from None
-    g, bounds = done.poses[rows, places].double(), done.within[rows, places]
-    where = group.position_entries
-    # Back to where the windows were.
-    means = torch.stack([p.poses[p.mask][:, where].mean(0) for p in pieces])
-    g[:, where] = g[:, where] * scale + means
+    g, bounds = unstack(done.poses[rows, places], pieces, scale), done.within[rows, places]
     if not g.isfinite().all() or bounds.isnan().any():
         raise _not_finite(trained, x)
     return group.project(g), in_units(group, bounds, scale)

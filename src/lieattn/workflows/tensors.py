@@ -47,6 +47,14 @@ def stack(windows: Sequence[data.PoseSet], scale: float, kinds: Sequence[str] = 
     return Stack(batch.poses, batch.mask, features)
 
 
+def unstack(poses: Tensor, windows: Sequence[data.PoseSet], scale: float) -> Tensor:
+    """Poses `[W, m, m]`, one of each window, as they were before `stack`."""
+    g, where = poses.double(), windows[0].group.position_entries
+    means = torch.stack([x.poses[x.mask][:, where].mean(0) for x in windows])
+    g[:, where] = g[:, where] * scale + means
+    return g
+
+
 class Stream:
     """Batches without end: every window once an epoch, in an order that seed and epoch tell.
 

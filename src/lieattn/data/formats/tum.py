@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -11,9 +10,9 @@ import torch
 from ..._core.text import quoted
 from ...groups import SE3
 from .._draft import Draft
-from .._header import is_header, require_order, separator_of
-from .._numbers import mostly, number, row, whole_lines
-from .._source import Source, stem
+from .._numbers import mostly, number, whole_lines
+from .._source import Source
+from .._trajectory import read_rows
 from ..sets import PoseSet
 from .format import Format
 
@@ -26,19 +25,7 @@ def _sniff(head: bytes, text: str) -> bool:
 
 
 def _read(source: Source, notes: list[str]) -> list[Draft]:
-    rows = array("d")
-    names, places = [], []
-    for line, text in source.lines():
-        comment = text.lstrip().startswith("#")
-        if comment or (not rows and is_header(text)):
-            require_order(source, line, text, "last", _EXPECTS, comment=comment)
-            continue
-        separator = separator_of(text)
-        values = row(source, line, text, 8, _EXPECTS, separator=separator)
-        rows.extend(values[1:])
-        names.append(text.split(separator, maxsplit=1)[0].strip())
-        places.append((line, len(text) - len(text.lstrip()) + 1))
-    return [Draft.from_quaternions(rows, names, places, stem(source.path))]
+    return [read_rows(source, "last", _EXPECTS)[0]]
 
 
 def _write(sets: Sequence[PoseSet], nanoseconds: bool) -> bytes:

@@ -1,12 +1,17 @@
-"""Lines that name the columns of a trajectory: rows are read by place, so their order must fit."""
+"""Trajectories as rows `t x y z` and a quaternion: TUM and EuRoC.
+
+Rows are read by place, so the order that a header names must fit.
+"""
 
 from __future__ import annotations
 
 import re
+from array import array
 
 from .._core.text import quoted
-from ._numbers import fields, number
-from ._source import Source
+from ._draft import Draft
+from ._numbers import fields, number, row
+from ._source import Source, stem
 
 # Brackets are not nested, so that each character is looked at once.
 _UNITS = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|[#\"']")
@@ -16,6 +21,30 @@ _ENDINGS = {"w": ("w", "r", "s", "0"), "x": "xi1", "y": "yj2", "z": "zk3"}
 Names = list[tuple[int, str]]  # columns from 1, and what they are called
 
 
+def read_rows(
+    source: Source, scalar: str, expects: str, separator: str | None = None
+) -> tuple[Draft, bool]:
+    """The trajectory of a file, and whether a header names its columns or there are more than 8.
+
+    Args:
+        scalar: "first" or "last" of the quaternion.
+        separator: a comma, after which more columns may follow; by default a comma or blanks,
+            line by line, and 8 columns.
+    """
+    rows, names, places, named = array("d"), list[str](), list[tuple[int, int]](), False
+    for line, text in source.lines():
+        comment = text.lstrip().startswith("#")
+        if comment or (not rows and _is_header(text)):
+            named |= _require_order(source, line, text, scalar, expects, comment=comment)
+            continue
+        between, more = separator or _separator_of(text), separator is not None
+        rows.extend(row(source, line, text, 8, expects, more=more, separator=between)[1:])
+        names.append(text.split(between, maxsplit=1)[0].strip())
+        places.append((line, len(text) - len(text.lstrip()) + 1))
+        named |= more and text.count(",") > 7
+    return Draft.from_quaternions(rows, names, places, stem(source.path), scalar), named
+
+
 def column_names(text: str) -> Names:
     """Columns from 1 and names of what a header or a comment lists, without units and marks.
 
@@ -23,27 +52,27 @@ def column_names(text: str) -> Names:
     [(3, 't'), (9, 'q_x')]
     """
     bare = _bare(text)
-    return fields(bare, separator_of(bare))
+    return fields(bare, _separator_of(bare))
 
 
 def _bare(text: str) -> str:
     return _UNITS.sub(lambda found: " " * len(found[0]), text)
 
 
-def separator_of(text: str) -> str | None:
+def _separator_of(text: str) -> str | None:
     """A comma where a line of a trajectory has them between its eight numbers, else blanks."""
     return "," if text.count(",") >= 7 else None
 
 
-def is_header(text: str) -> bool:
+def _is_header(text: str) -> bool:
     """Whether a line without # names columns, as most programs write it: no number in it."""
     if len(text) > _LONGEST:
         return False
-    pieces = fields(text, separator_of(text))
+    pieces = fields(text, _separator_of(text))
     return len(pieces) >= 8 and all(number(piece) is None for _, piece in pieces)
 
 
-def require_order(
+def _require_order(
     source: Source, line: int, text: str, scalar: str, expects: str, *, comment: bool
 ) -> bool:
     """Refuse names of a time, a position and a quaternion, its scalar "first" or "last", that
@@ -54,7 +83,7 @@ def require_order(
     """
     if len(text) > _LONGEST:
         return False
-    names, commas = column_names(text), separator_of(_bare(text)) is not None
+    names, commas = column_names(text), _separator_of(_bare(text)) is not None
     if len(names) < 8 or (comment and not _lists_columns(names, commas)):
         return False
     names = names[:8] if commas else names[-8:]  # words may come first
