@@ -32,7 +32,8 @@ NOTE = (
 def main() -> None:
     DOCS.mkdir(parents=True, exist_ok=True)
     if len(sys.argv) > 1:
-        found, timing = collect(Path(sys.argv[1])), sessions(Path(sys.argv[1]))
+        found = collect(Path(sys.argv[1]))
+        timing = sessions(Path(sys.argv[1]), found)
         if not {f"paper/{group}/{model}" for group in ORDER for model in MODELS} <= found[
             "configurations"
         ].keys() or any(r["settings"]["epochs"] < 200 for r in found["configurations"].values()):

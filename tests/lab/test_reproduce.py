@@ -10,16 +10,17 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from lieattn._core.errors import RunError
-from lieattn.lab.paper import reproduce, workers
-from lieattn.lab.paper.reproduce import Request, request
-from lieattn.lab.paper.workers import Event, run_all
+from lieattn.lab.paper import reproduce
+from lieattn.lab.paper.reproduce import collect, plan_of, sessions
+from lieattn.lab.paper.storage import RunFolder
+from lieattn.lab.workers import run_all
 
 COMMAND = (sys.executable, "-m", "lieattn.cli", "reproduce")
 SMALL = ("--group", "SE2", "--epochs", "3", "--instances", "64", "--seeds", "2")
@@ -30,12 +31,6 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, *arguments], capture_output=True, text=True, timeout=300, env=ENVIRONMENT
     )
-
-
-def asked(**options: object) -> Request:
-    names = {key: options.pop(key, []) for key in ("groups", "models", "protocols")}
-    rest = {"seeds": 3, "epochs": None, "instances": 5000, "quick": False, **options}
-    return request(*names.values(), **rest)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -175,17 +170,18 @@ def test_ctrl_c_says_how_to_go_on(wait: float, tmp_path: Path) -> None:
     )
 
 
-def test_a_worker_never_hears_ctrl_c_itself(tmp_path: Path) -> None:
+def signals_blocked(_: int) -> None:
+    """A task that answers with the signals that its worker has blocked."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    raise RunError(status.split("SigBlk:")[1].split()[0])
+
+
+def test_a_worker_never_hears_ctrl_c_itself() -> None:
     if not Path("/proc/self/status").exists():
         pytest.skip("needs /proc")
-    connection, process = workers._start(tmp_path)
-    try:
-        status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
-    finally:
-        process.kill()
-        connection.close()
-    blocked = int(status.split("SigBlk:")[1].split()[0], base=16)
-    assert blocked & 1 << (signal.SIGINT - 1)
+    with pytest.raises(RunError) as told:
+        run_all(signals_blocked, [0], 1, Console(quiet=True), done=lambda: 0, total=1)
+    assert int(str(told.value), base=16) & 1 << (signal.SIGINT - 1)
 
 
 def test_two_at_once_in_one_folder_are_kept_apart(tmp_path: Path) -> None:
@@ -239,45 +235,50 @@ def test_a_damaged_checkpoint_is_named_and_the_run_goes_on(tmp_path: Path) -> No
 
 
 def test_the_paper_is_the_default_and_all_means_all() -> None:
-    assert [s.name for s in asked(models=["G"]).plan()] == [
+    assert [s.name for s in plan_of(models=["G"])] == [
         "paper/Aff2/G",
         "paper/SE2/G",
         "paper/SO3/G",
     ]
-    everything = asked(groups=["all"], models=["ALL"], protocols=["all"]).plan()
+    everything = plan_of(groups=["all"], models=["ALL"], protocols=["all"])
     assert len(everything) == len({s.name for s in everything}) == 36
     full = everything[0]
     assert (full.epochs, full.train, full.validation, full.test) == (200, 5000, 500, 500)
-    assert asked(groups=["se(2)", "SE2"]).groups == ("SE2",)
-    assert asked(quick=True).plan()[0].epochs == 20
-    assert asked(quick=True, epochs=7).plan()[0].epochs == 7
+    assert {s.group for s in plan_of(groups=["se(2)", "SE2"])} == {"SE2"}
+    assert plan_of(quick=True)[0].epochs == 20
+    assert plan_of(quick=True, epochs=7)[0].epochs == 7
 
 
 def test_it_compiles_where_that_pays_and_can_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduce, "can_compile", lambda: True)
-    assert all(s.compiled for s in asked().plan())
-    assert not any(s.compiled for s in asked(quick=True).plan())  # not worth it
+    assert all(s.compiled for s in plan_of())
+    assert not any(s.compiled for s in plan_of(quick=True))  # not worth it
     monkeypatch.undo()
     monkeypatch.setattr(reproduce.shutil, "which", lambda name: None)
-    assert not any(s.compiled for s in asked().plan())
+    assert not any(s.compiled for s in plan_of())
 
 
 @pytest.mark.parametrize("moment", ["starting", "training"])
 def test_a_worker_that_is_killed_is_said(moment: str, tmp_path: Path) -> None:
-    plan = Request(groups=("SE2",), models=("G",), epochs=4000).plan()
-    reproduce.RunFolder(tmp_path, plan[0]).make()
+    (settings,) = plan_of(["SE2"], ["G"], epochs=4000)
+    folder = RunFolder(tmp_path, settings)
+    folder.make()
 
     def kill() -> None:
-        for child in multiprocessing.active_children():
-            child.kill()
+        if moment == "starting" or folder.epochs():
+            for child in multiprocessing.active_children():
+                child.kill()
 
-    timer = threading.Timer(0.5, kill)
-    if moment == "starting":
-        timer.start()
-    with pytest.raises(RunError, match=r"killed by signal 9.*--jobs 1.*to go on"):  # noqa: PT012
-        for _ in run_all(plan, tmp_path, 1):
-            kill()
-    timer.cancel()
+    with pytest.raises(RunError, match=r"a worker was killed.*--jobs 1.*to go on"):
+        run_all(
+            reproduce.run_one,
+            [folder],
+            1,
+            Console(quiet=True),
+            done=lambda: 0,
+            total=1,
+            tick=kill,
+        )
 
 
 @pytest.mark.slow
@@ -309,13 +310,19 @@ def test_damaged_notes_and_results(finished: tuple[Path, str], tmp_path: Path) -
 
 
 def test_time_is_kept_across_interruptions(tmp_path: Path) -> None:
-    settings = Request(groups=("SE2",), models=("G", "A")).plan()
-    events = [Event("started", settings[0]), Event("finished", settings[0], 200)]
-    for _ in range(2):
-        list(reproduce.clocked(iter(events), Request(), tmp_path, 2))
-    noted = reproduce.sessions(tmp_path)
-    assert [session["runs"] for session in noted] == [3, 3]
-    assert all(session["seconds"] >= 0 for session in noted)
+    notes = [
+        {"protocols": [], "groups": [], "models": [], "finished": names, "processes": 2} | more
+        for names, more in (
+            (["paper/SE2/G", "paper/SE2/A"], {"seconds": 3.0}),
+            ([], {"seconds": 7.0}),  # stopped before anything was finished
+            (["paper/SE2/A"], {"seconds": 4.0}),  # run anew
+        )
+    ]
+    (tmp_path / "timing.json").write_text(json.dumps(notes), encoding="utf-8")
+    found = {"configurations": {f"paper/SE2/{model}": {"seeds": [0, 1, 2]} for model in "GA"}}
+    noted = sessions(tmp_path, found)
+    assert [session["runs"] for session in noted] == [3, 0, 3]
+    assert [session["seconds"] for session in noted] == [3.0, 7.0, 4.0]
 
 
 def test_every_run_is_counted_once(finished: tuple[Path, str], tmp_path: Path) -> None:
@@ -326,16 +333,16 @@ def test_every_run_is_counted_once(finished: tuple[Path, str], tmp_path: Path) -
     noted[0]["runs"] -= 2
     (out / "timing.json").write_text(json.dumps(noted), encoding="utf-8")
     assert run(*SMALL, "--out", str(out)).returncode == 0
-    assert sum(session["runs"] for session in reproduce.sessions(out)) == 6
+    assert sum(session["runs"] for session in sessions(out, collect(out))) == 6
     assert run(*SMALL, "--model", "A", "--overwrite", "--out", str(out)).returncode == 0
-    noted = reproduce.sessions(out)
+    noted = sessions(out, collect(out))
     assert sum(session["runs"] for session in noted) == 6
     names = [name for session in noted for name in session["finished"]]
     assert sorted(names) == ["paper/SE2/A", "paper/SE2/C", "paper/SE2/G"]
     assert noted[-1]["finished"] == ["paper/SE2/A"]
     (out / "timing.json").unlink()
     assert run(*SMALL, "--out", str(out)).returncode == 0
-    assert [session["runs"] for session in reproduce.sessions(out)] == [6]
+    assert [session["runs"] for session in sessions(out, collect(out))] == [6]
 
 
 def test_what_is_not_installed_is_said_before_training(tmp_path: Path) -> None:

@@ -310,7 +310,7 @@ def test_a_full_disk_is_said_and_loses_nothing(
 def test_a_log_that_cannot_be_written_is_said(folder: RunFolder) -> None:
     (folder.path / "seed-0.jsonl").mkdir()
     with pytest.raises(RunError, match=r"cannot write .*seed-0\.jsonl"):
-        folder.append_logs(state(1))
+        folder.write_logs(state(1))
 
 
 def test_a_folder_that_became_read_only_is_said(
@@ -364,6 +364,6 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 
 def test_logs_are_one_json_object_an_epoch(folder: RunFolder) -> None:
     folder.write_logs(state(2))
-    folder.append_logs(state(3))
+    folder.write_logs(state(3), start=2)
     lines = (folder.path / "seed-0.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["epoch"] for line in lines] == [1, 2, 3]

@@ -47,7 +47,7 @@ def reproduce(
     from ..lab.paper import reproduce as experiments
 
     with errors_told():
-        asked = experiments.request(
+        plan = experiments.plan_of(
             group or [],
             model or [],
             protocol or [],
@@ -58,4 +58,4 @@ def reproduce(
         )
         folder = out or Path("runs") / ("full" if full else "quick")
         workers = jobs or experiments.cores()
-        experiments.run(asked, folder, Console(), jobs=workers, overwrite=overwrite)
+        experiments.run(plan, folder, Console(), jobs=workers, overwrite=overwrite)

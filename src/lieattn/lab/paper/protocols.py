@@ -1,4 +1,4 @@
-"""How models are trained and read: the paper's protocol, and an improved one kept apart from it."""
+"""How models are trained and evaluated: the paper's protocol, and a separate, improved one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Protocol:
     rate: float  # learning rate of Adam; the peak, where there is a schedule
     schedule: str  # "constant" or "cosine"
     normalise: bool  # divide w by its root mean square over the set
-    flanks: str  # whose answer is taken, see `CompletionModel.complete`
+    flanks: str  # which tokens give the answer, see `CompletionModel.complete`
     epochs: int = 200
     batch: int = 64
     clip: float = 2.0
@@ -87,6 +87,12 @@ class Settings:
     def name(self) -> str:
         return f"{self.protocol}/{self.group}/{self.model}"
 
+    @property
+    def cost(self) -> float:
+        """About how long an epoch takes, in epochs of model G on a plane."""
+        factor = {"G": 1.0, "C": 1.8, "A": 0.9}[self.model]
+        return factor * (0.85 + 0.05 * get_group(self.group).dim)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON holds it."""
         return {**asdict(self), "seeds": list(self.seeds)}
@@ -97,7 +103,7 @@ class Settings:
 
 
 def build_model(group: Group, model: str, protocol: Protocol) -> CompletionModel:
-    """Model G, C or A, L = 3, H = 4, d = 32, as a protocol wants it.
+    """Model G, C or A of a protocol: L = 3, H = 4, d = 32.
 
     >>> import lieattn as la
     >>> sum(p.numel() for p in build_model(la.SE2, "C", PROTOCOLS["paper"]).parameters())
@@ -109,9 +115,3 @@ def build_model(group: Group, model: str, protocol: Protocol) -> CompletionModel
     return CompletionModel(
         group, LieTransformerConfig.paper(score=score, normalise=protocol.normalise)
     )
-
-
-def cost(settings: Settings) -> float:
-    """About how long a configuration takes, in epochs of model G on a plane."""
-    factor = {"G": 1.0, "C": 1.8, "A": 0.9}[settings.model]
-    return settings.epochs * factor * (0.85 + 0.05 * get_group(settings.group).dim)

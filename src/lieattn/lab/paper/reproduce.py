@@ -6,8 +6,7 @@ import os
 import shutil
 import sysconfig
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,90 +16,65 @@ from ..._core.errors import RunError
 from ..._core.folders import exclusive, read_json, read_note, write_json, writing
 from ..._core.stopping import held, keep, unwinding
 from ..._core.text import unknown
+from ..workers import run_all
 from . import results
-from .progress import follow
-from .protocols import MODELS, PROTOCOLS, Settings, cost
-from .storage import TIMING, RunFolder, claim
-from .workers import Event, run_all
+from .protocols import MODELS, PROTOCOLS, Settings
+from .storage import RESULT, TIMING, RunFolder, claim
+from .training import Trainer
 
 PAPER_GROUPS = ("SE2", "SO3", "Aff2")
-OTHER_GROUPS = ("SO2", "SE3", "Aff3")
+GROUPS = (*PAPER_GROUPS, "SO2", "SE3", "Aff3")
 RESULTS, LOCK = "results.json", ".lock"
-NEEDED = {
-    "settings",
-    "protocol",
-    "made_with",
-    "parameters",
-    "rejected_steps",
-    "blocks",
-    "seeds",
-    "examples",
-}
+SAVE_EVERY = 5.0  # seconds, or a tenth of the epochs; what is computed does not depend on it
 CLOCK = 10.0  # seconds between notes of the time
 QUICK_EPOCHS = 20
 WORTH_COMPILING = 5000  # steps; compiling a configuration takes as long as it saves in 3,000
 
 
-@dataclass(frozen=True)
-class Request:
-    """What was asked for on the command line."""
-
-    groups: tuple[str, ...] = PAPER_GROUPS
-    models: tuple[str, ...] = tuple(MODELS)
-    protocols: tuple[str, ...] = ("paper",)
-    seeds: int = 3
-    epochs: int | None = None  # None: the protocol's own, or fewer if quick
-    instances: int = 5000
-    quick: bool = False
-
-    def plan(self) -> list[Settings]:
-        """The configurations, the slowest first, so that no core is left with it at the end."""
-        compiler = can_compile()
-        plan = []
-        for protocol in self.protocols:
-            epochs = self.epochs or (QUICK_EPOCHS if self.quick else PROTOCOLS[protocol].epochs)
-            steps = epochs * (self.instances // PROTOCOLS[protocol].batch)
-            plan += [
-                Settings(
-                    group=group,
-                    model=model,
-                    protocol=protocol,
-                    seeds=tuple(range(self.seeds)),
-                    epochs=epochs,
-                    train=self.instances,
-                    validation=max(self.instances // 10, 1),
-                    test=max(self.instances // 10, 1),
-                    compiled=compiler and steps >= WORTH_COMPILING,
-                )
-                for group in self.groups
-                for model in self.models
-            ]
-        return sorted(plan, key=cost, reverse=True)
-
-
-def request(
-    groups: Sequence[str],
-    models: Sequence[str],
-    protocols: Sequence[str],
+def plan_of(
+    groups: Sequence[str] = (),
+    models: Sequence[str] = (),
+    protocols: Sequence[str] = (),
     *,
-    seeds: int,
-    epochs: int | None,
-    instances: int,
-    quick: bool,
-) -> Request:
-    """A request with names checked; "all" stands for all groups, models or protocols."""
-    every = (*PAPER_GROUPS, *OTHER_GROUPS)
+    seeds: int = 3,
+    epochs: int | None = None,
+    instances: int = 5000,
+    quick: bool = False,
+) -> list[Settings]:
+    """The configurations asked for, the slowest first, so that all cores are busy to the end.
+
+    Args:
+        groups, models, protocols: names; "all" stands for all. The defaults are the paper's.
+        epochs: the protocol's own, or fewer if `quick`, unless given.
+    Raises:
+        RunError: an unknown name, or too few instances.
+    """
     if instances < 64:
         raise RunError(f"--instances must be at least 64, one batch, got {instances}.")
-    return Request(
-        groups=_chosen("group", [_group(name) for name in groups], every) or PAPER_GROUPS,
-        models=_chosen("model", models, tuple(MODELS)) or tuple(MODELS),
-        protocols=_chosen("protocol", protocols, tuple(PROTOCOLS)) or ("paper",),
-        seeds=seeds,
-        epochs=epochs,
-        instances=instances,
-        quick=quick,
-    )
+    names = [name.replace("(", "").replace(")", "") for name in groups]
+    chosen_groups = _chosen("group", names, GROUPS) or PAPER_GROUPS
+    chosen_models = _chosen("model", models, tuple(MODELS)) or tuple(MODELS)
+    compiler = can_compile()
+    plan = []
+    for protocol in _chosen("protocol", protocols, tuple(PROTOCOLS)) or ("paper",):
+        length = epochs or (QUICK_EPOCHS if quick else PROTOCOLS[protocol].epochs)
+        steps = length * (instances // PROTOCOLS[protocol].batch)
+        plan += [
+            Settings(
+                group=group,
+                model=model,
+                protocol=protocol,
+                seeds=tuple(range(seeds)),
+                epochs=length,
+                train=instances,
+                validation=instances // 10,
+                test=instances // 10,
+                compiled=compiler and steps >= WORTH_COMPILING,
+            )
+            for group in chosen_groups
+            for model in chosen_models
+        ]
+    return sorted(plan, key=lambda settings: settings.cost * settings.epochs, reverse=True)
 
 
 def _chosen(kind: str, names: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
@@ -113,12 +87,8 @@ def _chosen(kind: str, names: Sequence[str], known: tuple[str, ...]) -> tuple[st
     return tuple(dict.fromkeys(by_lower[name.lower()] for name in names))
 
 
-def _group(name: str) -> str:
-    return name.replace("(", "").replace(")", "")
-
-
 def can_compile() -> bool:
-    """Is there what torch.compile needs on a CPU: a C++ compiler and Python's headers."""
+    """Whether there is what torch.compile needs on a CPU: a C++ compiler and Python's headers."""
     compilers = (os.environ.get("CXX", "g++"), "g++", "clang++")
     headers = Path(sysconfig.get_path("include")) / "Python.h"
     return any(shutil.which(name) for name in compilers) and headers.exists()
@@ -131,31 +101,29 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def run(asked: Request, out: Path, console: Console, *, jobs: int, overwrite: bool) -> None:
+def run(plan: list[Settings], out: Path, console: Console, *, jobs: int, overwrite: bool) -> None:
     """Do what is not yet done, then write results and report, and print the tables.
 
     Raises:
-        RunError: something that the user can mend. What was computed is on disk.
+        RunError: an error that the user can correct. What was computed is on disk.
     """
     from ..report import write_report  # now: what is not installed is not found out at the end
     from ..report.terminal import print_tables
 
-    plan = asked.plan()
+    folders = [RunFolder(out, settings) for settings in plan]
     with writing(out):
         out.mkdir(parents=True, exist_ok=True)
     with exclusive(out / LOCK, wait_for_it=False):
         with held():
             claim(out, plan, results.made_with(), overwrite)
         keep(kept(overwrite))
-        missing = [settings for settings in plan if not RunFolder(out, settings).finished]
-        settle(asked, missing, out, jobs)
-        if missing:
-            _announce(plan, missing, console)
-            with unwinding():
-                follow(clocked(run_all(missing, out, jobs), asked, out, jobs), missing, console)
+        missing = [folder for folder in folders if not folder.finished]
+        _announce(plan, missing, console)
+        with unwinding():
+            _train(plan, missing, out, console, jobs)
         found = collect(out)
         write_json(out / RESULTS, found, indent=None)
-        paths = write_report(found, sessions(out), out)
+        paths = write_report(found, sessions(out, found), out)
     print_tables(found, console)
     if not missing:
         console.print("All of it was there already; --overwrite computes it anew.")
@@ -170,8 +138,10 @@ def kept(overwrite: bool) -> str:
     return f"What was computed is kept; {then} goes on from there."
 
 
-def _announce(plan: list[Settings], missing: list[Settings], console: Console) -> None:
-    runs = sum(len(settings.seeds) for settings in missing)
+def _announce(plan: list[Settings], missing: list[RunFolder], console: Console) -> None:
+    if not missing:
+        return
+    runs = sum(len(folder.settings.seeds) for folder in missing)
     text = f"{runs} run{'s' * (runs > 1)} in {len(missing)} configuration{'s' * (len(missing) > 1)}"
     if len(plan) > len(missing):
         text += f", {len(plan) - len(missing)} found finished"
@@ -182,13 +152,77 @@ def _announce(plan: list[Settings], missing: list[Settings], console: Console) -
         )
 
 
+def _train(
+    plan: list[Settings], missing: list[RunFolder], out: Path, console: Console, jobs: int
+) -> None:
+    """Train configurations, while the time that it takes and what is finished are kept on disk."""
+    earlier = sessions(out, collect(out))
+    started, written = time.monotonic(), -CLOCK
+    asked = {
+        kind: sorted({getattr(settings, kind) for settings in plan}, key=order.index)
+        for kind, order in (("protocol", [*PROTOCOLS]), ("group", GROUPS), ("model", [*MODELS]))
+    }
+    session: dict[str, Any] = {f"{kind}s": names for kind, names in asked.items()}
+
+    def note() -> None:
+        nonlocal written
+        seconds = time.monotonic() - started
+        finished = [folder.settings.name for folder in missing if folder.finished]
+        if seconds - written < CLOCK and finished == session["finished"]:
+            return
+        written = seconds
+        session.update(finished=finished, processes=jobs, seconds=round(seconds, 1))
+        write_json(out / TIMING, [*earlier, session])
+
+    note()
+    for folder in missing:  # damaged checkpoints are set aside here, where a warning is seen
+        folder.load(lambda text: console.print(f"warning: {text}", style="yellow", markup=False))
+    if missing:
+        run_all(
+            run_one,
+            missing,
+            jobs,
+            console,
+            done=lambda: sum(x.settings.cost * x.epochs() for x in missing),
+            total=sum(x.settings.cost * x.settings.epochs for x in missing),
+            tick=note,
+        )
+
+
+def run_one(folder: RunFolder) -> None:
+    """Train a configuration from where it is to its result."""
+    settings = folder.settings
+    with exclusive(folder.path / ".lock"):  # a worker of a killed command may not have ended yet
+        if folder.finished:
+            return
+        saved = time.monotonic()
+        trainer = Trainer(settings)
+        state = folder.load(print)
+        if state is not None:
+            trainer.restore(state)
+        folder.write_logs(trainer.state)
+        while not trainer.finished:
+            trainer.epoch()
+            epoch = trainer.state.epoch
+            folder.write_logs(trainer.state, start=epoch - 1)
+            now, tenth = time.monotonic(), max(settings.epochs // 10, 1)
+            if now - saved > SAVE_EVERY or epoch % tenth == 0 or trainer.finished:
+                folder.save(trainer.state)
+                saved = now
+        for i, seed in enumerate(settings.seeds):
+            best = folder.path / f"seed-{seed}-best"
+            with writing(best):
+                trainer.model(i, "best").save_pretrained(best)
+        write_json(folder.path / RESULT, results.result_of(trainer), indent=None)
+
+
 def collect(out: Path) -> dict[str, Any]:
     """The results of all finished configurations of a folder."""
     found = {}
     for protocol in PROTOCOLS:
-        for path in sorted((out / protocol).glob("*/*/result.json")):
+        for path in sorted((out / protocol).glob(f"*/*/{RESULT}")):
             result = read_json(path)
-            if not isinstance(result, dict) or not result.keys() >= NEEDED:
+            if not isinstance(result, dict) or not result.keys() >= results.FIELDS:
                 raise RunError(
                     f"{path} is not a result of lieattn reproduce. Run that configuration anew "
                     "with --overwrite."
@@ -197,71 +231,24 @@ def collect(out: Path) -> dict[str, Any]:
     return results.gather(found)
 
 
-def clocked(events: Iterator[Event], asked: Request, out: Path, jobs: int) -> Iterator[Event]:
-    """Events passed on, while the time that the command takes is kept on disk."""
-    started = time.monotonic()
-    before = sessions(out)
-    session = _session(asked, jobs, [])
-    written = started
-    for event in events:
-        now = time.monotonic()
-        if finished := event.kind == "finished":
-            session = _session(asked, jobs, [*session["finished"], event.settings.name])
-        session["seconds"] = round(now - started, 1)
-        if finished or now - written > CLOCK:
-            write_json(out / TIMING, [*before, session])
-            written = now
-        yield event
+def sessions(out: Path, found: dict[str, Any]) -> list[dict[str, Any]]:
+    """How long the commands in a folder took; notes that are damaged are left out.
 
-
-_ASKED = ("protocols", "groups", "models", "processes")
-
-
-def _session(asked: Request, jobs: int, finished: list[str]) -> dict[str, Any]:
-    """The note of a command that finished some configurations."""
-    return {
-        "protocols": list(asked.protocols),
-        "groups": list(asked.groups),
-        "models": list(asked.models),
-        "finished": finished,
-        "runs": asked.seeds * len(finished),
-        "processes": jobs,
-        "seconds": 0.0,
-    }
-
-
-def settle(asked: Request, missing: list[Settings], out: Path, jobs: int) -> None:
-    """Make the notes agree with the results, so that every run is counted once.
-
-    A command that was killed may have left a result and no note of it; and what is computed anew
-    was noted before.
+    Every result found is counted once: with the last command that noted it or, if a command was
+    killed before it could note it, with the last one of all.
     """
-    before = sessions(out)
-    if not all("finished" in session for session in before):  # of an earlier version
-        return
-    anew = {settings.name for settings in missing}
-    noted = {name for session in before for name in session["finished"]}
-    forgotten = [s.name for s in asked.plan() if s.name not in anew | noted]
-    settled = []
-    for session in before:
-        left = [name for name in session["finished"] if name not in anew]
-        each = session["runs"] // max(len(session["finished"]), 1)
-        if left or not session["finished"]:
-            settled.append({**session, "finished": left, "runs": each * len(left)})
-    mine = _session(asked, jobs, forgotten)
-    if forgotten:
-        if not settled or any(settled[-1][key] != mine[key] for key in _ASKED):
-            settled.append(_session(asked, jobs, []))
-        settled[-1]["finished"] += forgotten
-        settled[-1]["runs"] += mine["runs"]
-    if settled != before:
-        write_json(out / TIMING, settled)
-
-
-def sessions(out: Path) -> list[dict[str, Any]]:
-    """How long the commands in a folder took; what is damaged is left out."""
+    keys = {"protocols", "groups", "models", "processes", "seconds"}
     noted = read_note(out / TIMING)
-    if not isinstance(noted, list):
-        return []
-    keys = {"protocols", "groups", "models", "runs", "processes", "seconds"}
-    return [session for session in noted if isinstance(session, dict) and session.keys() >= keys]
+    noted = [x for x in noted if isinstance(x, dict)] if isinstance(noted, list) else []
+    noted = [session for session in noted if session.keys() >= keys]
+    if not all("finished" in session for session in noted):  # of an earlier version
+        return noted
+    runs = {name: len(result["seeds"]) for name, result in found["configurations"].items()}
+    left = dict(runs)
+    for session in reversed(noted):
+        session["finished"] = [name for name in session["finished"] if left.pop(name, None)]
+    if noted:
+        noted[-1]["finished"] += left
+    for session in noted:
+        session["runs"] = sum(runs[name] for name in session["finished"])
+    return [session for session in noted if session["runs"] or session["seconds"]]

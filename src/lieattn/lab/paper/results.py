@@ -15,22 +15,36 @@ from ...models.completion import CompletionModel
 from ...scores import NormScore
 from .metrics import evaluate
 from .sequences import SequenceSet
+from .storage import nested
 from .training import Trainer, data
 
 ITERATES = ("best", "last")
 EXAMPLES = 2
 DIGITS = 4  # significant, of what is drawn and not compared
+FIELDS = {
+    "settings",
+    "blocks",
+    "parameters",
+    "protocol",
+    "made_with",
+    "rejected_steps",
+    "seeds",
+    "examples",
+}
 
 
 def result_of(trainer: Trainer) -> dict[str, Any]:
     """Metrics of every seed and iterate, curves, learned weights, and examples to be drawn."""
     settings = trainer.settings
-    template = settings.build()
+    sizes = {name: p.numel() for name, p in settings.build().named_parameters()}
     tests = [data(settings, seed, "test") for seed in settings.seeds]
     return {
         "settings": settings.to_dict(),
         "blocks": [block.name for block in get_group(settings.group).blocks],
-        "parameters": count_parameters(template),
+        "parameters": {
+            "total": sum(sizes.values()),
+            "score": sum(size for name, size in sizes.items() if ".score." in name),
+        },
         "protocol": trainer.protocol.numbers(),
         "made_with": made_with(),
         "rejected_steps": trainer.rejected + sum(sets.rejected for sets in tests),
@@ -49,42 +63,28 @@ def made_with() -> dict[str, str]:
     return {"lieattn": __version__, "torch": torch.__version__.split("+")[0]}
 
 
-def count_parameters(model: CompletionModel) -> dict[str, int]:
-    """Of the whole model, and of its scores alone."""
-    named = dict(model.named_parameters())
-    return {
-        "total": sum(p.numel() for p in named.values()),
-        "score": sum(p.numel() for name, p in named.items() if ".score." in name),
-    }
-
-
 def _seed_result(trainer: Trainer, i: int, sets: SequenceSet) -> dict[str, Any]:
-    settings, state = trainer.settings, trainer.state
-    seed, history = settings.seeds[i], state.history[i]
-    measured = {
-        iterate: evaluate(
-            trainer.model(i, iterate),
-            sets,
-            generator("transforms", seed),
-            trainer.protocol.flanks,
-        )
-        for iterate in ITERATES
-    }
+    state, seed, flanks = trainer.state, trainer.settings.seeds[i], trainer.protocol.flanks
+    models = {iterate: trainer.model(i, iterate) for iterate in ITERATES}
     return {
         "seed": seed,
         "best_epoch": state.best_epoch[i],
-        **measured,
-        "curve": [_rounded(line["validation_pose_error"]) for line in history],
-        "weights": learned_weights(trainer.model(i, "best")),
+        **{
+            iterate: evaluate(model, sets, generator("transforms", seed), flanks)
+            for iterate, model in models.items()
+        },
+        "curve": [_rounded(line["validation_pose_error"]) for line in state.history[i]],
+        "weights": _learned_weights(models["best"]),
     }
 
 
-def learned_weights(model: CompletionModel) -> list[list[list[float]]] | None:
+def _learned_weights(model: CompletionModel) -> list[list[list[float]]] | None:
     """`lambda / tau` by layer, head and block; None for models without."""
-    layers = [getattr(layer, "attention", None) for layer in model.transformer.layers]
-    if not all(layer is not None and isinstance(layer.score, NormScore) for layer in layers):
+    layers = model.transformer.layers
+    scores = [x.attention.score for x in layers if hasattr(x, "attention")]
+    if not scores or not all(isinstance(score, NormScore) for score in scores):
         return None
-    return [_as_list(layer.score.weights) for layer in layers if layer is not None]
+    return [_as_list(score.weights) for score in scores]
 
 
 @torch.no_grad()
@@ -94,13 +94,12 @@ def _examples(model: CompletionModel, sets: SequenceSet, flanks: str) -> list[di
     for i in range(min(EXAMPLES, len(sets.poses))):
         order = sets.positions[i].argsort()
         poses = sets.poses[i][order]
-        done = model.complete(poses, flanks=flanks)
         examples.append(
             {
                 "positions": sets.positions[i][order].tolist(),
                 "poses": _as_list(poses),
                 "missing": _as_list(sets.missing[i]),
-                "predicted": _as_list(done.pose),
+                "predicted": _as_list(model.complete(poses, flanks=flanks).pose),
                 "attention": _as_list(attention_maps(model, poses)),
             }
         )
@@ -110,12 +109,22 @@ def _examples(model: CompletionModel, sets: SequenceSet, flanks: str) -> list[di
 def attention_maps(model: CompletionModel, poses: Tensor) -> Tensor:
     """Attention of every layer and head, `[L, H, N, N]`, of a set `[N, m, m]`."""
     maps: list[Tensor] = []
-    handles = []
-    for layer in model.transformer.layers:
-        if hasattr(layer, "qkv"):
-            handles.append(layer.qkv.register_forward_hook(_vector_hook(maps, layer.heads)))
-        else:
-            handles.append(layer.attention.score.register_forward_hook(_lie_hook(maps)))
+
+    def of_vectors(layer: Any, inputs: Any, output: Tensor) -> None:
+        heads = output.unflatten(-1, (3, model.config.heads, -1))
+        q, k, _ = heads.movedim(-3, 0).transpose(-3, -2)
+        maps.append((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1))
+
+    def of_poses(score: Any, inputs: Any, logits: Tensor) -> None:
+        alone = torch.eye(logits.shape[-1], dtype=torch.bool)
+        maps.append(logits.masked_fill(alone, -torch.inf).softmax(-1))
+
+    handles = [
+        layer.qkv.register_forward_hook(of_vectors)
+        if hasattr(layer, "qkv")
+        else layer.attention.score.register_forward_hook(of_poses)
+        for layer in model.transformer.layers
+    ]
     try:
         model(poses)
     finally:
@@ -124,30 +133,8 @@ def attention_maps(model: CompletionModel, poses: Tensor) -> Tensor:
     return torch.stack(maps)
 
 
-def _lie_hook(maps: list[Tensor]) -> Any:
-    def hook(module: Any, inputs: Any, logits: Tensor) -> None:
-        alone = torch.eye(logits.shape[-1], dtype=torch.bool)
-        maps.append(logits.masked_fill(alone, -torch.inf).softmax(-1))
-
-    return hook
-
-
-def _vector_hook(maps: list[Tensor], heads: int) -> Any:
-    def hook(module: Any, inputs: Any, output: Tensor) -> None:
-        q, k, _ = output.unflatten(-1, (3, heads, -1)).movedim(-3, 0).transpose(-3, -2)
-        maps.append((q @ k.mT * q.shape[-1] ** -0.5).softmax(-1))
-
-    return hook
-
-
 def _as_list(x: Tensor) -> Any:
-    return _round_all(x.tolist())
-
-
-def _round_all(values: Any) -> Any:
-    if isinstance(values, list):
-        return [_round_all(value) for value in values]
-    return _rounded(values)
+    return nested(_rounded, x.tolist())
 
 
 def _rounded(value: float) -> float | None:

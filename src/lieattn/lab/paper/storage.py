@@ -1,4 +1,4 @@
-"""What a run leaves on disk: settings, checkpoints, logs, results. Written whole or not at all."""
+"""What a run leaves on disk: settings, checkpoints, logs, results. Files are written whole."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable
 from math import inf, isfinite, nan
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 import torch
@@ -26,6 +27,7 @@ CHECKPOINT_FORMAT = 2
 SETTINGS, RESULT, TIMING = "settings.json", "result.json", "timing.json"
 CHECKPOINT, PREVIOUS = "checkpoint.safetensors", "checkpoint.previous.safetensors"
 LONGEST_HISTORY = 100_000_000  # bytes of a header: what safetensors reads
+TENSORS = ("parameters", "mean", "square", "best")
 LAST_BITS = ("compiled", "lieattn", "torch")  # may differ between runs that are finished
 
 
@@ -39,13 +41,15 @@ def signature(settings: Settings, made_with: dict[str, str]) -> dict[str, Any]:
 
 
 def claim(out: Path, plan: list[Settings], made_with: dict[str, str], overwrite: bool) -> None:
-    """Make sure that a folder holds nothing but what was run with the same settings.
+    """Check that all results in a folder have the same settings, then write these settings.
 
-    All of it is checked before anything is written. Runs of one protocol are compared with each
+    Everything is checked before anything is written. Runs of one protocol are compared with each
     other in one table, so they agree in everything but group and model.
 
     Args:
-        overwrite: throw away what is planned and there already.
+        overwrite: delete what is planned and there already.
+    Raises:
+        RunError: the folder holds runs with other settings.
     """
     folders = [RunFolder(out, settings) for settings in plan]
     replaced = {folder.path for folder in folders} if overwrite else set()
@@ -54,7 +58,9 @@ def claim(out: Path, plan: list[Settings], made_with: dict[str, str], overwrite:
         own = [folder for folder in folders if folder.settings.protocol == protocol]
         path, mine = out / protocol / SETTINGS, signature(own[0].settings, made_with)
         computing = overwrite or any(not folder.finished for folder in own)
-        if any(held not in replaced for held in _held(out / protocol)):
+        names = (RESULT, CHECKPOINT, PREVIOUS)
+        held = {file.parent for name in names for file in path.parent.glob(f"*/*/{name}")}
+        if held - replaced:
             _require_same(path, mine, ignored=() if computing else LAST_BITS)
         if computing:
             claims[path] = mine
@@ -62,12 +68,6 @@ def claim(out: Path, plan: list[Settings], made_with: dict[str, str], overwrite:
         folder.make(empty=overwrite)
     for path, mine in claims.items():
         write_json(path, mine)
-
-
-def _held(home: Path) -> list[Path]:
-    """Folders of configurations in which something was computed."""
-    files = (path for name in (RESULT, CHECKPOINT, PREVIOUS) for path in home.glob(f"*/*/{name}"))
-    return sorted({path.parent for path in files})
 
 
 def _require_same(path: Path, mine: dict[str, Any], ignored: tuple[str, ...]) -> None:
@@ -104,28 +104,31 @@ class RunFolder:
             for path in self.path.glob("seed-*"):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
+    @property
+    def finished(self) -> bool:
+        return (self.path / RESULT).exists()
+
     # ---- checkpoints -------------------------------------------------------------------------
 
     def save(self, state: State) -> None:
         """Write a checkpoint; the one before it is kept."""
-        tensors = {name: getattr(state, name) for name in _TENSORS}
         about = {
             "format": CHECKPOINT_FORMAT,
             "epoch": state.epoch,
-            "best_error": [x if isfinite(x) else None for x in state.best_error],
+            "best_error": nested(_or_none, state.best_error),
             "best_epoch": state.best_epoch,
-            "history": [[_plain(line) for line in history] for history in state.history],
+            "history": nested(_or_none, state.history),
         }
-        content = files.pack(tensors, about)
+        content = files.pack({name: getattr(state, name) for name in TENSORS}, about)
         write_bytes(self.path / CHECKPOINT, content, keep=self.path / PREVIOUS)
 
     def load(self, warn: Callable[[str], None]) -> State | None:
-        """The newest checkpoint that is whole, if there is one. Damaged ones are set aside."""
+        """The newest whole checkpoint, or None. Damaged ones are renamed, with a warning."""
         paths = (self.path / CHECKPOINT, self.path / PREVIOUS)
         return newest_whole(paths, self._read_state, warn)
 
     def _read_state(self, path: Path) -> State:
-        """The state of a checkpoint; of an earlier one too, which has no format.
+        """The state in a checkpoint; those of the earlier version have no format.
 
         Raises:
             files.Damaged: cut short, changed, or of another run.
@@ -137,62 +140,64 @@ class RunFolder:
             raise files.Damaged("it holds no state of this run")
         template = skeleton(get_group(self.settings.group), self.settings.build)
         kind = files.Kind(torch.float32, (seeds, sum(ParameterStack(template).sizes)))
-        fields: dict[str, Any] = {**about, **held.tensors(dict.fromkeys(_TENSORS, kind))}
+        fields: dict[str, Any] = {**about, **held.tensors(dict.fromkeys(TENSORS, kind))}
+        # JSON has no infinity, which is the best error before the first epoch, and no NaN.
         fields["best_error"] = [inf if x is None else x for x in about["best_error"]]
-        fields["history"] = [[_with_nan(line) for line in lines] for lines in about["history"]]
+        fields["history"] = nested(lambda x: nan if x is None else x, about["history"])
         return State(**fields)
 
     def _is_state(self, about: dict[str, Any]) -> bool:
-        """Whether JSON has what belongs to a `State` of these settings beside the tensors."""
-        if about.keys() != {"epoch", "best_error", "best_epoch", "history"}:
-            return False
-        epoch, lists = about["epoch"], [x for name, x in about.items() if name != "epoch"]
+        """Whether JSON has the fields of a `State` of these settings, but for the tensors."""
+        epoch, seeds = about.get("epoch"), len(self.settings.seeds)
         if type(epoch) is not int or not 0 <= epoch <= self.settings.epochs:
             return False
-        if not all(isinstance(x, list) and len(x) == len(self.settings.seeds) for x in lists):
-            return False
-        histories = about["history"]
-        return (
-            all(x is None or type(x) in (int, float) for x in about["best_error"])
-            and all(type(x) is int for x in about["best_epoch"])
-            and all(isinstance(lines, list) and len(lines) == epoch for lines in histories)
-            and all(_is_line(line) for lines in histories for line in lines)
-        )
+        integer, number = (int,), (int, float, NoneType)
+        fields = {
+            "epoch": integer,
+            "best_error": [number] * seeds,
+            "best_epoch": [integer] * seeds,
+            "history": [[dict.fromkeys(HISTORY, number)] * epoch] * seeds,
+        }
+        return _fits(about, fields)
 
-    # ---- logs and results --------------------------------------------------------------------
+    # ---- logs --------------------------------------------------------------------------------
 
-    def write_logs(self, state: State) -> None:
-        """The logs of all seeds as far as a state has come, one JSON object a line and epoch."""
-        for seed, history in zip(self.settings.seeds, state.history, strict=True):
-            lines = "".join(json.dumps(line) + "\n" for line in history)
-            write_bytes(self.path / f"seed-{seed}.jsonl", lines.encode())
+    def write_logs(self, state: State, start: int = 0) -> None:
+        """Write the logs of all seeds, one JSON object per epoch.
 
-    def append_logs(self, state: State) -> None:
-        """The last epoch of a state."""
+        Args:
+            start: the epochs that the logs hold already; those after it are appended.
+        """
         for seed, history in zip(self.settings.seeds, state.history, strict=True):
             path = self.path / f"seed-{seed}.jsonl"
-            with writing(path), open(path, "a", encoding="utf-8") as file:
-                file.write(json.dumps(history[-1]) + "\n")
+            with writing(path), open(path, "a" if start else "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(line) + "\n" for line in history[start:])
 
-    @property
-    def finished(self) -> bool:
-        return (self.path / RESULT).exists()
-
-
-_TENSORS = ("parameters", "mean", "square", "best")
+    def epochs(self) -> int:
+        """How many epochs the logs hold."""
+        path = self.path / f"seed-{self.settings.seeds[0]}.jsonl"
+        return path.read_bytes().count(b"\n") if path.is_file() else 0
 
 
-def _is_line(line: Any) -> bool:
-    """Whether it is an epoch of a history."""
-    if not isinstance(line, dict) or line.keys() != set(HISTORY):
-        return False
-    return all(x is None or type(x) in (int, float) for x in line.values())
+def _or_none(x: float) -> float | None:
+    return x if isfinite(x) else None
 
 
-def _plain(line: dict[str, Any]) -> dict[str, Any]:
-    """Numbers as JSON has them, None for those that are none."""
-    return {key: x if isfinite(x) else None for key, x in line.items()}
+def nested(function: Callable[[Any], Any], value: Any) -> Any:
+    """A function applied to every number of nested lists and dictionaries."""
+    if isinstance(value, dict):
+        return {key: nested(function, x) for key, x in value.items()}
+    if isinstance(value, list):
+        return [nested(function, x) for x in value]
+    return function(value)
 
 
-def _with_nan(line: dict[str, Any]) -> dict[str, Any]:
-    return {key: nan if x is None else x for key, x in line.items()}
+def _fits(value: Any, form: Any) -> bool:
+    """Whether JSON has a form: a dictionary or list of forms, or a tuple of types."""
+    if isinstance(form, dict):
+        same = isinstance(value, dict) and value.keys() == form.keys()
+        return same and all(_fits(value[key], x) for key, x in form.items())
+    if isinstance(form, list):
+        same = isinstance(value, list) and len(value) == len(form)
+        return same and all(map(_fits, value, form))
+    return type(value) in form

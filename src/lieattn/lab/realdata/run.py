@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import platform
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
@@ -15,35 +12,30 @@ from typing import Any
 
 import torch
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from ... import __version__
-from ..._core.errors import RunError
 from ..._core.files import json_bytes
 from ..._core.folders import exclusive, read_json, read_note, write_bytes, writing
 from ..._core.stopping import keep, unwinding
 from ...models.baselines import BASELINES
-from ...workflows.display import clock
 from ...workflows.process_group import ProcessGroup
 from ...workflows.sources import parts
 from ...workflows.store import RESULT, TrainFolder, load_trained
 from ...workflows.train import train
 from ..paper.reproduce import kept
 from ..paper.storage import TIMING
-from ..paper.workers import die_with_parent, signals_held_back
 from ..report import write_pages
+from ..workers import run_all
 from .pairs import pairs_used
 from .plan import Run
 from .repeats import repeats
 from .report import build, print_tables
 
 RESULTS, LOCK = "results.json", ".lock"
-LINES = 20  # of news, where there is no terminal
 
 
 def run_one(run: Run) -> None:
     """Train and test one model, in a process of its own."""
-    torch.set_num_threads(1)
     train(run.settings, run.folder, Console(quiet=True), ProcessGroup())
 
 
@@ -76,7 +68,7 @@ def realdata(
 
 
 def _claim(runs: list[Run], overwrite: bool) -> None:
-    """Make sure that folders hold these runs or none: finished ones are not looked at again."""
+    """Make sure that folders hold these runs or none: finished ones are not looked at overwrite."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as runs have
     try:
@@ -142,54 +134,9 @@ def _versions(models: set[str]) -> dict[str, str]:
 
 
 def _run_all(runs: list[Run], console: Console, jobs: int) -> None:
-    if not runs:
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(jobs, len(runs)), context, die_with_parent) as pool:
-        with signals_held_back():  # from workers, which are started here
-            futures = [pool.submit(run_one, run) for run in runs]
-        try:
-            _follow(runs, futures, console)
-            for future in futures:
-                future.result()
-        except BrokenProcessPool:
-            raise RunError(
-                "a worker was killed, often for want of memory: try --jobs 1. Run the command "
-                "again, without --overwrite, to go on from where it was."
-            ) from None
-        finally:
-            for process in list((pool._processes or {}).values()):
-                process.kill()
-
-
-def _follow(runs: list[Run], futures: list[Future[None]], console: Console) -> None:
-    """Show how much is done until all runs are, or one has failed."""
-    total = sum(run.settings.steps * run.cost for run in runs)
-    first = _done(runs)  # by an earlier session
-    columns = (
-        TextColumn("{task.fields[note]}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
-    started, told = time.monotonic(), 0
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=total, completed=int(first), note="")
-        while True:
-            done, waiting = wait(futures, timeout=1.0)
-            work = _done(runs)
-            finished = sum(future.done() for future in futures)
-            note = f"{finished} of {len(runs)} runs"
-            bar.update(task, completed=work, note=note)
-            if not console.is_terminal and finished - told >= max(len(runs) / LINES, 1):
-                told = finished
-                seconds = time.monotonic() - started
-                left = clock(seconds / max(work - first, 1) * (total - work))
-                console.print(f"{note}, {clock(seconds)}, {left} left", highlight=False)
-            if not waiting or any(future.exception() for future in done):
-                return
+    if runs:
+        total = sum(run.settings.steps * run.cost for run in runs)
+        run_all(run_one, runs, jobs, console, done=lambda: _done(runs), total=total)
 
 
 def _done(runs: list[Run]) -> float:
