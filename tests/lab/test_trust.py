@@ -159,8 +159,8 @@ def test_files_that_are_read_are_not_written_over(run: Path, tmp_path: Path) -> 
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     for arguments, message in (
         (("data", walk, "--bad", "mask", "--save", walk), "--save writes .npz, got 'walk.tum'"),
-        (("data", tmp_path / "walk.npz", "--save", tmp_path / "walk.npz"), "is what is read"),
-        (("predict", run, walk, "--save", walk), "is what is read: it would be lost"),
+        (("data", tmp_path / "walk.npz", "--save", tmp_path / "walk.npz"), "is an input"),
+        (("predict", run, walk, "--save", walk), "is an input and would be lost"),
     ):
         code, _, errors = command(*arguments)
         assert code == 2

@@ -1,4 +1,4 @@
-"""Files that the library writes and reads back: whole or not at all, and checked.
+"""Files that the library writes and reads back: written atomically, and checked when read.
 
 Tensors and JSON are in one safetensors file. Its only metadata entry, `lieattn`, is a line of the
 format and two SHA-256 checksums, then the JSON text:
@@ -6,10 +6,10 @@ format and two SHA-256 checksums, then the JSON text:
     2 <of the header> <of the data>
     {"kind": ...}
 
-The first checksum covers the eight bytes of the header's length and the header, in which it counts
-as zeros itself: names, types, shapes, offsets, padding and the second checksum. The second covers
-all that follows. So any changed bit is noticed, and a header is known to be whole before anything
-in it is believed or any tensor is allocated. Nothing is executed.
+The first checksum covers the eight bytes of the header's length and the header: names, types,
+shapes, offsets, padding and the second checksum. It is computed with zeros in its own place. The
+second checksum covers the tensors. So every changed bit is detected, and the header is checked
+before any of it is used and before any tensor is allocated. Nothing in a file is executed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from math import isfinite, prod
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError
@@ -34,11 +34,11 @@ from .text import quoted
 
 FORMAT, EARLIER = 2, 1
 KEY = "lieattn"  # of the metadata
-EARLIER_KEYS = ("state", "config")  # JSON with a checksum over data, and JSON alone
-BLANK = "0" * 64  # in the place of a checksum
+EARLIER_KEYS = ("state", "config")  # JSON with a checksum over the tensors, and JSON alone
+BLANK = "0" * 64  # stands where a checksum will be
 LONGEST_HEADER = 16 * 2**20
 LONGEST_JSON = 64 * 2**20
-DEEPEST = 32  # lists and objects in each other
+DEEPEST = 32  # levels of nested lists and objects
 WIDEST = 1_000_000  # lists and objects: they take twenty times their text in memory
 DTYPES = {
     "F64": torch.float64,
@@ -55,7 +55,7 @@ DTYPES = {
 
 
 class Damaged(ValueError):
-    """A file that is not whole, or not of this kind: the message says why."""
+    """A file that is damaged or of another kind; the message says why."""
 
 
 class Kind(NamedTuple):
@@ -72,14 +72,14 @@ class Kind(NamedTuple):
 
 
 def write_whole(files: Mapping[Path, bytes], keep: Path | None = None, part: str = ".part") -> None:
-    """Put files in place whole: a reader, or a resumed run, never sees half of one.
+    """Write files atomically: a reader, or a resumed run, never sees half of one.
 
-    All are written and synced before the first is moved to its place.
+    Every file is written beside its place and synced; then all are moved.
 
     Args:
         files: contents by path.
-        keep: where the file that is replaced goes.
-        part: ending of the name that a file has until it is moved.
+        keep: where a replaced file is moved.
+        part: suffix of the name of a file until it is moved.
     """
     parts = {path: path.with_name(path.name + part) for path in files}
     with held():
@@ -113,32 +113,32 @@ def read_json(path: Path, most: int = LONGEST_JSON) -> Any:
     """JSON of a file.
 
     Raises:
-        OSError, ValueError: it cannot be read, or is no JSON of reasonable size.
+        OSError, ValueError: it cannot be read, is not JSON, or is too large.
     """
     with open(path, "rb") as file:
         content = file.read(most + 1)
     if len(content) > most:
-        raise ValueError(f"it is of more than {most:,} bytes")
+        raise ValueError(f"it has more than {most:,} bytes")
     return parse_json(content.decode("utf-8-sig"))
 
 
 def parse_json(text: str, finite: bool = True) -> Any:
-    """JSON, neither deep nor wide enough to exhaust stack or memory.
+    """JSON whose depth and width are limited, so that it exhausts neither stack nor memory.
 
     Args:
-        finite: whether NaN and infinity are refused; earlier versions wrote them.
+        finite: refuse NaN and infinity, which earlier versions wrote.
     Raises:
-        ValueError: something else, with what is wrong.
+        ValueError: it is not such JSON; the message says why.
 
     >>> parse_json('{"a": [1, NaN]}')
     Traceback (most recent call last):
     ...
-    ValueError: it holds NaN, which is no number of JSON
+    ValueError: it holds 'NaN', which is not a finite number
     """
     if text.count("[") + text.count("{") > WIDEST:
         raise ValueError(f"it holds more than {WIDEST:,} lists and objects")
     try:
-        rules: Any = {"parse_constant": _no_number, "parse_float": _finite} if finite else {}
+        rules: Any = {"parse_constant": _finite, "parse_float": _finite} if finite else {}
         value = json.loads(text, **rules)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
@@ -150,7 +150,7 @@ def require_shallow(value: Any) -> None:
     """Refuse lists and dictionaries that are nested too deeply to be walked through, or shown.
 
     Raises:
-        ValueError: more than `DEEPEST` are in each other.
+        ValueError: there are more than `DEEPEST` levels.
     """
     level = [value]
     for _ in range(DEEPEST):
@@ -165,14 +165,10 @@ def _is_part(x: Any) -> bool:
     return isinstance(x, dict | list)
 
 
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"it holds {text}, which is no number of JSON")
-
-
 def _finite(text: str) -> float:
     value = float(text)
     if not isfinite(value):
-        raise ValueError("it holds a number that is too large")
+        raise ValueError(f"it holds {quoted(text)}, which is not a finite number")
     return value
 
 
@@ -180,13 +176,13 @@ def _finite(text: str) -> float:
 
 
 def pack(tensors: dict[str, Tensor], about: dict[str, Any]) -> bytes:
-    """The contents of a file of tensors and JSON; equal values are equal bytes."""
+    """The bytes of a file of tensors and JSON; equal values give equal bytes."""
     text = json.dumps(about, allow_nan=False)
-    # One entry: safetensors writes several in any order.
+    # One entry, because safetensors writes several in any order.
     content = save(tensors, {KEY: f"{FORMAT} {BLANK} {BLANK}\n{text}"})
     start = 8 + int.from_bytes(content[:8], "little")
     data = memoryview(content)[start:]
-    # The blanks come first in the header: metadata is before the names of tensors.
+    # Metadata comes before the names of tensors, so the first blanks in the header are these.
     blanks, filled = f"{BLANK} {BLANK}", f"{BLANK} {sha256(data).hexdigest()}"
     head = content[:start].replace(blanks.encode(), filled.encode(), 1)
     head = head.replace(BLANK.encode(), sha256(head).hexdigest().encode(), 1)
@@ -195,7 +191,7 @@ def pack(tensors: dict[str, Tensor], about: dict[str, Any]) -> bytes:
 
 @dataclass(frozen=True)
 class Checked:
-    """A file whose header is read and whole, and of which nothing else is in memory yet.
+    """A file whose header is read and checked. Nothing else of it is in memory.
 
     Attributes:
         about: its JSON.
@@ -217,7 +213,7 @@ class Checked:
         return len(self.head) + _size(self.kinds)
 
     def require(self, expected: Mapping[str, Kind]) -> None:
-        """Compare names, types and shapes with those that a model has.
+        """Compare names, types and shapes with those of a model.
 
         Raises:
             Damaged: they differ, with the first that does.
@@ -231,10 +227,10 @@ class Checked:
                 )
 
     def tensors(self, expected: Mapping[str, Kind]) -> dict[str, Tensor]:
-        """The tensors, after a comparison of their sizes with what is expected.
+        """The tensors, after their sizes are compared with the expected ones.
 
         Raises:
-            Damaged: others are expected, or the file was changed.
+            Damaged: other tensors are expected, or the file was changed.
         """
         self.require(expected)
         try:
@@ -254,12 +250,12 @@ class Checked:
 
 
 def read_header(path: Path, longest: int = LONGEST_HEADER) -> Checked:
-    """The header of a file, compared with its checksum and with the size of the file.
+    """The header of a file, checked against its checksum and the size of the file.
 
     Args:
-        longest: bytes of a header that is read.
+        longest: the most bytes that a header may have.
     Raises:
-        Damaged: cut short, changed, of another kind, or with a header that is too long.
+        Damaged: the file is truncated, changed or of another kind, or its header is too long.
     """
     try:
         head, size = _head(path, longest)
@@ -278,14 +274,14 @@ def read_header(path: Path, longest: int = LONGEST_HEADER) -> Checked:
     except ValueError as error:
         raise Damaged(f"its header is damaged: {quoted(str(error), 120)}") from None
     if not isinstance(about, dict):
-        raise Damaged("it holds no object of JSON")
+        raise Damaged("its JSON is not an object")
     if len(head) + _size(kinds) != size:
-        raise Damaged(f"it is of {size:,} bytes, expected {len(head) + _size(kinds):,}")
+        raise Damaged(f"it has {size:,} bytes, expected {len(head) + _size(kinds):,}")
     return Checked(path, about, kinds, format, head, digest, text)
 
 
 def _head(path: Path, longest: int) -> tuple[bytes, int]:
-    """Length and header as they are, and the size of the file."""
+    """The bytes of the length and the header, and the size of the file."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         first = file.read(8)
@@ -293,12 +289,12 @@ def _head(path: Path, longest: int) -> tuple[bytes, int]:
         if size < 8 + length:
             raise Damaged("it is cut short")
         if length > longest:
-            raise Damaged(f"its header is of {length:,} bytes, at most {longest:,} are read")
+            raise Damaged(f"its header has {length:,} bytes, at most {longest:,} are read")
         return first + file.read(length), size
 
 
 def _opened(key: str, held: str, head: bytes) -> tuple[int, str, str]:
-    """Format, checksum of the data, and JSON text of a metadata entry."""
+    """Format, checksum of the tensors, and JSON text of a metadata entry."""
     if key in EARLIER_KEYS:
         digest, _, text = held.partition("\n") if key == "state" else ("", "", held)
         return EARLIER, digest, text
@@ -307,7 +303,7 @@ def _opened(key: str, held: str, head: bytes) -> tuple[int, str, str]:
     if key != KEY or len(words) != 3:
         raise Damaged("it was not written by lieattn")
     if words[0] != str(FORMAT):
-        raise Damaged(f"it is a file of format {quoted(words[0])}, this lieattn reads {FORMAT}")
+        raise Damaged(f"its format is {quoted(words[0])}, this lieattn reads {FORMAT}")
     blank = head.replace(words[1].encode(), BLANK.encode(), 1)
     if len(words[1]) != len(BLANK) or sha256(blank).hexdigest() != words[1]:
         raise Damaged("the checksum of its header does not match")
@@ -328,7 +324,7 @@ def _size(kinds: Mapping[str, Kind]) -> int:
 
 
 def _earlier(tensors: dict[str, Tensor], text: str) -> str:
-    """The checksum of earlier files: of the text and the data, not of names and shapes."""
+    """The checksum of earlier files. It covers text and data, but not names and shapes."""
     digest = sha256(text.encode())
     for name in sorted(tensors):
         digest.update(tensors[name].numpy().tobytes())

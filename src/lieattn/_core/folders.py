@@ -1,4 +1,4 @@
-"""Files and folders of commands: locked, written whole, with errors that say what to do."""
+"""Files and folders of commands: locks, atomic writes, and errors that say what to do."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ DAMAGED = ".damaged"
 
 @contextlib.contextmanager
 def writing(path: Path, option: str = "") -> Iterator[None]:
-    """Tell a user why a file could not be written, and what to do about it.
+    """Turn an OSError into a sentence: why a file could not be written, and what to do.
 
     Args:
-        option: what named the file, such as "--save"; "" for what is in the folder of a run, which
-            --out names, and where the same command goes on.
+        option: the option that names the file, such as "--save"; "" for files in the folder of a
+            run, which --out names and where the same command resumes.
     """
     try:
         yield
@@ -51,7 +51,7 @@ def _remedy(error: OSError, option: str) -> str:
 
 
 def require_folder(path: Path) -> None:
-    """The folder that a file is to be written into is there: said before the work is done."""
+    """Check that a file can be written into its folder, before the work is done."""
     if not path.absolute().parent.is_dir():
         raise RunError(f"cannot write {path}: there is no folder {path.absolute().parent}.")
     if path.is_dir():
@@ -59,18 +59,18 @@ def require_folder(path: Path) -> None:
 
 
 def require_other(path: Path, files: Iterable[str | Path]) -> None:
-    """A file that is read is not written over."""
+    """Refuse to write over a file that is read."""
     for name in files:
         if path.exists() and Path(name).exists() and path.samefile(name):
-            raise RunError(f"{path} is what is read: it would be lost. Choose another name.")
+            raise RunError(f"{path} is an input and would be lost. Choose another name.")
 
 
 @contextlib.contextmanager
 def exclusive(path: Path, wait_for_it: bool = True) -> Iterator[None]:
-    """Hold a lock that dies with the process.
+    """Hold a lock, which ends with the process at the latest.
 
     Raises:
-        RunError: another process has it and it is not waited for.
+        RunError: another process holds it, and `wait_for_it` is False.
     """
     try:
         import fcntl
@@ -112,7 +112,7 @@ def read_json(path: Path) -> Any:
 
 
 def read_note(path: Path) -> Any:
-    """JSON that nothing depends on: None if it is missing or damaged."""
+    """JSON of a file that may be missing or damaged: then None."""
     try:
         return files.read_json(path)
     except (OSError, ValueError):
@@ -122,9 +122,9 @@ def read_note(path: Path) -> Any:
 def newest_whole(
     paths: Iterable[Path], read: Callable[[Path], Any], warn: Callable[[str], None]
 ) -> Any:
-    """What `read` gives of the first file that is there and whole, or None.
+    """`read` of the first file that exists and is whole, or None.
 
-    Damaged ones, of which `read` raises `files.Damaged`, are set aside with a warning.
+    Damaged files, for which `read` raises `files.Damaged`, are renamed, with a warning.
     """
     found = [path for path in paths if path.exists()]
     for path in found:

@@ -1,11 +1,11 @@
-"""How a command ends on Ctrl-C and SIGTERM: one line on what is kept, and the exit code.
+"""How a command ends on Ctrl-C and SIGTERM: it prints one line and returns the exit code.
 
-`watch` installs the handlers. Only the command line calls it: a library leaves signals alone, and
-without `watch` nothing here has an effect.
+`watch` installs the handlers. Only the command line calls it, because a library should leave
+signals alone. Without `watch` nothing here has an effect.
 
-A signal ends the process at once, wherever it is, because an exception can get lost in the middle
-of an import. Two contexts change that: a signal waits until `held` is left, and inside of
-`unwinding` it raises `Stopped`, so that `finally` clauses run.
+A signal ends the process at once, because an exception can be lost in the middle of an import.
+Two contexts change that: a signal waits until `held` is left, and inside `unwinding` it raises
+`Stopped`, so that `finally` clauses run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REPEAT = 1.0  # seconds in which signals are one: timeout(1) and torchrun send s
 
 
 class Stopped(BaseException):
-    """A signal came inside of `unwinding`."""
+    """A signal was received inside `unwinding`."""
 
 
 @dataclass
@@ -52,12 +52,12 @@ _state = _State()
 
 
 def watch(command: str, kept: str, silent: bool = False) -> None:
-    """Take over signals until the process ends; one that is ignored, as by `nohup`, stays so.
+    """Handle signals until the process ends. Ignored ones, as under `nohup`, stay ignored.
 
     Args:
-        command: what the line begins with.
-        kept: a sentence on what is kept, until `keep` says another.
-        silent: another process prints the line.
+        command: the beginning of the line.
+        kept: a sentence on what is kept; `keep` replaces it.
+        silent: print nothing, because another process prints the line.
     """
     _state.command, _state.kept, _state.silent = command, kept, silent
     _state.watching = True
@@ -68,13 +68,13 @@ def watch(command: str, kept: str, silent: bool = False) -> None:
 
 
 def keep(text: str) -> None:
-    """What the line says from now on is kept, and how to go on: sentences."""
+    """Replace the sentences of the line: what is kept, and how to resume."""
     _state.kept = text
 
 
 @contextmanager
 def held() -> Iterator[None]:
-    """A signal waits until the end: for what is done whole or not at all."""
+    """A signal waits until the end: for work that must not be interrupted."""
     _state.held += 1
     try:
         yield
@@ -86,7 +86,7 @@ def held() -> Iterator[None]:
 
 @contextmanager
 def written(path: Path) -> Iterator[None]:
-    """A file is written whole, and the line names it from then on."""
+    """A signal waits while a file is written; from then on the line names the file."""
     with held():
         yield
         _state.written.append(path)
@@ -94,7 +94,7 @@ def written(path: Path) -> Iterator[None]:
 
 @contextmanager
 def unwinding() -> Iterator[None]:
-    """A signal raises `Stopped` inside, and ends the process at the end."""
+    """A signal raises `Stopped` inside. The process ends when the context is left."""
     _state.unwinding = True
     try:
         yield
@@ -104,21 +104,21 @@ def unwinding() -> Iterator[None]:
 
 
 def leave_if_stopped() -> None:
-    """End the process if a signal came, whatever became of its exception."""
+    """End the process if there was a signal, even if its exception was lost."""
     if _state.signal:
         what = f"stopped by {SIGNALS[_state.signal]}"
         say_and_exit(what, 128 + _state.signal, silent=_state.silent)
 
 
 def finished() -> None:
-    """The command has done its work: signals do nothing to the rest of the process."""
+    """The command has done its work: signals are ignored from now on."""
     leave_if_stopped()
     if _state.watching:
         _ignore()
 
 
 def say_and_exit(what: str, code: int, *, silent: bool = False) -> NoReturn:
-    """Print the line, with what is kept, and end the process without clean-up."""
+    """Print the line and end the process without clean-up."""
     _ignore()
     if not _state.ending.acquire(blocking=False):
         threading.Event().wait()  # another thread is about to end the process
@@ -133,7 +133,7 @@ def say_and_exit(what: str, code: int, *, silent: bool = False) -> NoReturn:
 
 @contextmanager
 def heard_by_thread(act: Callable[[int], Any]) -> Iterator[None]:
-    """Signals call `act` in a thread: the main thread may be deaf, waiting in a collective."""
+    """Signals call `act` in a thread, because the main thread may be blocked in a collective."""
     if not _state.watching:
         yield
         return
@@ -174,7 +174,7 @@ def _deliver() -> None:
 
 
 def _not_lost(problem: Any) -> None:
-    """Python prints and drops what is raised in a finaliser; a stop is not to be dropped."""
+    """Python prints and drops what is raised in a finaliser; a stop must not be dropped."""
     if isinstance(problem.exc_value, Stopped):
         leave_if_stopped()
     sys.__unraisablehook__(problem)

@@ -1,22 +1,22 @@
-"""How text that comes from a file is shown: short, on one line, free of control characters."""
+"""Text from files, made safe to print: short, on one line, without control characters."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-LINE = 2000  # characters of a note or a message, of which names and paths are a part
+LINE = 2000  # most characters of a note or a message, with its names and paths
 
 
 def quoted(text: str, width: int = 24) -> str:
-    """A piece of a file in quotes, for a message; what is not printable is escaped."""
+    """A piece of a file in quotes; characters that cannot be printed are escaped."""
     return repr(_cut(text, width))
 
 
 def printable(text: str, width: int = 120) -> str:
-    r"""A name or a message from a file; what is not printable is escaped.
+    r"""A name or a message from a file; characters that cannot be printed are escaped.
 
-    Control characters and those that change the direction of text are not printable.
+    They include control characters and those that change the direction of text.
 
     >>> print(printable("a\x1b]0;title\x07 b"))
     a\x1b]0;title\x07 b
@@ -26,7 +26,7 @@ def printable(text: str, width: int = 120) -> str:
 
 
 def listed(names: list[str], most: int = 5) -> str:
-    """The first names of a list that a file may make long, and how many more there are.
+    """The first names of a list, and how many more there are.
 
     >>> listed([str(i) for i in range(9)])
     '0, 1, 2, 3, 4 and 4 more'
@@ -36,7 +36,7 @@ def listed(names: list[str], most: int = 5) -> str:
 
 
 def unknown(kind: str, name: object, known: Iterable[str], more: str = "") -> str:
-    """The message for a name that is not one of those known, with the nearest of them.
+    """The message for an unknown name: the known ones, and the nearest of them.
 
     >>> print(unknown("group", "SE4", ["SO3", "SE3"]))
     unknown group 'SE4'; known are SO3, SE3. Did you mean 'SE3'?

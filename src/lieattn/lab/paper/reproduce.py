@@ -174,9 +174,12 @@ def _train(
         session.update(finished=finished, processes=jobs, seconds=round(seconds, 1))
         write_json(out / TIMING, [*earlier, session])
 
-    note()
+    def warn(text: str) -> None:
+        console.print(f"warning: {text}", style="yellow", markup=False, soft_wrap=True)
+
     for folder in missing:  # damaged checkpoints are set aside here, where a warning is seen
-        folder.load(lambda text: console.print(f"warning: {text}", style="yellow", markup=False))
+        folder.load(warn)
+    note()
     if missing:
         run_all(
             run_one,

@@ -1,4 +1,4 @@
-"""Training of one configuration: all its seeds at once, an epoch at a time, resumable."""
+"""Training of one configuration: all its seeds at once, one epoch at a time, resumable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def data(settings: Settings, seed: int, split: str) -> SequenceSet:
     return make_sequences(get_group(settings.group), count, generator(split, seed))
 
 
-# Of every epoch, in the history of a seed.
+# What the history of a seed holds for every epoch.
 HISTORY = (
     "epoch",
     "rate",
@@ -37,7 +37,7 @@ HISTORY = (
 
 @dataclass
 class State:
-    """All that the next epoch depends on; plain tensors and numbers, to be saved and restored."""
+    """Everything that the next epoch depends on: tensors and numbers, to be saved and restored."""
 
     parameters: Tensor  # [S, P]
     mean: Tensor  # [S, P], Adam's first moment
@@ -74,19 +74,10 @@ class Trainer:
         views = self.stack.split(self.parameters.detach())
         self.leaves = {name: x.requires_grad_() for name, x in views.items()}
         self.optimiser = torch.optim.Adam([self.parameters], lr=self.protocol.rate, fused=True)
-        zeros = torch.zeros_like(start)
-        seeds = len(models)
-        self.restore(
-            State(
-                start,
-                zeros,
-                zeros.clone(),
-                start.clone(),
-                [float("inf")] * seeds,
-                [0] * seeds,
-                history=[[] for _ in models],
-            )
-        )
+        zeros, seeds = torch.zeros_like(start), len(models)
+        state = State(start, zeros, zeros.clone(), start.clone(), [torch.inf] * seeds, [0] * seeds)
+        state.history = [[] for _ in models]
+        self.restore(state)
 
     def _initialise(self, seed: int) -> CompletionModel:
         with torch.random.fork_rng(devices=[]):
@@ -157,21 +148,15 @@ class Trainer:
             if error < state.best_error[s]:
                 state.best_error[s], state.best_epoch[s] = error, state.epoch
                 state.best[s] = state.parameters[s]
-            line = (
-                state.epoch,
-                rate,
-                losses[s].item(),
-                check[s].item(),
-                error,
-                flanking(probabilities, sets.beside),
-            )
+            flanked = flanking(probabilities, sets.beside)
+            line = (state.epoch, rate, losses[s].item(), check[s].item(), error, flanked)
             state.history[s].append(dict(zip(HISTORY, line, strict=True)))
 
     def _read(self) -> tuple[Tensor, Tensor, Tensor]:
         """Of the validation sets: logits `[S, n, N]`, corrections `[S, n, N, dim]`, losses `[S]`.
 
-        By the network and in the batches of training, which no other shape has to be compiled for;
-        the last batch is filled up with the first sequences again.
+        Batches have the size of training, so that no other shape has to be compiled. The last one
+        is filled up with the first sequences.
         """
         size, count = self.protocol.batch, self.settings.validation
         index = torch.arange(-(-count // size) * size).view(-1, 1, size) % count

@@ -68,7 +68,7 @@ def realdata(
 
 
 def _claim(runs: list[Run], overwrite: bool) -> None:
-    """Make sure that folders hold these runs or none: finished ones are not looked at overwrite."""
+    """Make sure that folders hold these runs or none: finished ones are not read again."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as runs have
     try:
