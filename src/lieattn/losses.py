@@ -1,4 +1,4 @@
-"""Losses between poses, with masks. All are unchanged when one element moves both sides."""
+"""Losses between poses, with masks. All are invariant under an element that moves both sides."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def algebra_loss(
 
     Args:
         delta: `[..., dim]`, orthonormal coordinates as the model returns them.
-        poses: what delta corrects, `[..., m, m]`.
-        target: where it should lead, `[..., m, m]`, broadcasts to the poses.
+        poses: the poses that delta corrects, `[..., m, m]`.
+        target: the true poses, `[..., m, m]`; broadcasts to `poses`.
         mask: `[...]`, True = counts.
         weights: `[K]`, a weight for each block.
         physical: measure in radians and logarithms of scale, else in orthonormal coordinates.
         chart: of the correction: "polar" for models with `output="global"`.
     Returns:
-        A scalar. Elements whose target is off the chart do not count.
+        A scalar. Elements without a logarithm in the chart do not count.
     """
     _require_poses(group, poses, target)
     checks.coordinates(group, delta)
@@ -59,9 +59,9 @@ def geodesic_loss(
     physical: bool = True,
     chart: str = "principal",
 ) -> Tensor:
-    r"""Mean of $|\log(\hat g^{-1} g^*)|^2$; where that has no logarithm, the chordal distance.
+    r"""Mean of $|\log(\hat g^{-1} g^*)|^2$; pairs without a logarithm have the chordal distance.
 
-    Arguments as for `algebra_loss`, with predicted poses `[..., m, m]` in the place of delta. In
+    Arguments are those of `algebra_loss`, with predicted poses `[..., m, m]` instead of delta. In
     the polar chart every pair of Aff(n) has a distance, and `weights` has one more, for parity.
     """
     _require_poses(group, predicted, target)
@@ -90,7 +90,7 @@ def gap_loss(logits: Tensor, target: Tensor, mask: Tensor | None = None) -> Tens
 
     Args:
         logits: of a `GapHead`.
-        target: what each token should get, e.g. 1/2 on each of the two beside the gap.
+        target: the true probability of each token, e.g. 1/2 for the two beside the gap.
         mask: `[..., N]`, True = real token. A set without real tokens does not count.
     """
     require_tensors(logits=logits, target=target, mask=mask)
@@ -112,14 +112,13 @@ def completion_loss(
     beside: Tensor,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """The loss of the completion task: where the gap is, and how to get from there to the pose.
+    """The loss of the completion task: position of the gap and corrections to the missing pose.
 
     Args:
         out: of a `CompletionModel`.
-        missing: the pose that was taken out, `[..., m, m]`.
+        missing: the missing pose, `[..., m, m]`.
         beside: `[..., N]`, True for the tokens beside the gap, from which it is predicted. They
-            share the probability evenly, so that the cross-entropy ends at its logarithm: ln 2
-            for two.
+            share the probability evenly, so the least cross-entropy is ln 2 for two.
         mask: `[..., N]`, True = real token.
     Returns:
         Cross-entropy of the gap plus the squared error of the corrections beside it.
@@ -151,7 +150,7 @@ def squared_chord(group: Group, predicted: Tensor, target: Tensor) -> Tensor:
 
 
 def _real(group: Group, mask: Tensor | None, *poses: Tensor) -> list[Tensor]:
-    """Poses with the identity where they do not count, so that NaN there spoils no gradient."""
+    """Poses with the identity where they do not count, so that NaN there reaches no gradient."""
     if mask is None:
         return list(poses)
     _require_mask(mask, poses[0].shape[:-2])

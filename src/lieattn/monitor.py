@@ -1,4 +1,4 @@
-"""How much of the data leaves the chart: pairs off it, and pairs close to its cut."""
+"""Counts of the pairs that are off the chart, and of those close to its cut."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ class ChartReport:
 
 
 class ChartMonitor:
-    """Counts, over the batches it sees, how many pairs are off the chart or close to its cut.
+    """Counts, over batches, the pairs that are off the chart and those close to its cut.
 
     Args:
         group: the group of the poses.
         chart: "principal" or "polar".
-        margin: how close to the cut is close, in radians.
+        margin: the distance to the cut that counts as close, in radians.
 
     >>> import lieattn as la
     >>> mirror = torch.diag(torch.tensor([1.0, -1.0, 1.0]))
@@ -57,7 +57,7 @@ class ChartMonitor:
 
     @torch.no_grad()
     def update(self, poses: Tensor, mask: Tensor | None = None) -> ChartReport:
-        """Count a batch `[..., N, m, m]` with `mask [..., N]`; the totals so far come back."""
+        """Count a batch `[..., N, m, m]` with `mask [..., N]`; returns the totals so far."""
         require_set(self.group, poses)
         split_mask(mask, poses)
         n = poses.shape[-3]
@@ -77,7 +77,7 @@ class ChartMonitor:
         return self.report
 
     def attach(self, model: nn.Module) -> RemovableHandle:
-        """Count every batch that a model is called with, until the handle is removed.
+        """Count every batch that a model receives, until the handle is removed.
 
         >>> import lieattn as la
         >>> model, monitor = la.LieTransformer(la.SE3), la.ChartMonitor(la.SE3)
@@ -92,6 +92,6 @@ class ChartMonitor:
 
     def _count(self, _: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         poses, mask = args[0] if args else kwargs.get("poses"), kwargs.get("mask")
-        if isinstance(poses, Tensor):  # the model says what is wrong with anything else
+        if isinstance(poses, Tensor):  # the model refuses anything else
             tokens = mask if isinstance(mask, Tensor) and mask.dim() == poses.dim() - 2 else None
             self.update(poses, tokens)

@@ -330,7 +330,6 @@ def test_every_run_is_counted_once(finished: tuple[Path, str], tmp_path: Path) -
     shutil.copytree(finished[0], out)
     noted = json.loads((out / "timing.json").read_text(encoding="utf-8"))
     noted[0]["finished"].remove("paper/SE2/G")  # a kill between a result and its note
-    noted[0]["runs"] -= 2
     (out / "timing.json").write_text(json.dumps(noted), encoding="utf-8")
     assert run(*SMALL, "--out", str(out)).returncode == 0
     assert sum(session["runs"] for session in sessions(out, collect(out))) == 6

@@ -1,8 +1,8 @@
-"""Proof tools, for your own groups and models as for the library's.
+"""Tests for your own groups and models, which the library's tests use too.
 
-`axiom_errors(group)` tells how exact a group is and `assert_axioms(group)` fails where it is less
-exact than floating point allows. `equivariance_error(fn, group, poses)` measures a model and
-`assert_equivariant(model, group)` fails where it is not equivariant.
+`axiom_errors(group)` measures the errors of the group laws, and `assert_axioms(group)` fails if
+one exceeds what rounding explains. `equivariance_error(fn, group, poses)` measures a model, and
+`assert_equivariant(model, group)` fails if it is not equivariant.
 """
 
 from .equivariance import (

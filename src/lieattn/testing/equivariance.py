@@ -1,4 +1,4 @@
-"""How equivariant a model is, measured as the paper measures it."""
+"""The equivariance error of a model, as defined in the paper."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def equivariance_error(
         group: the group that acts.
         poses: the set S, `[..., N, m, m]`.
         trials: how many random elements `a` (`group.random`) move the set.
-        generator: where they come from; the default gives the same ones every time.
+        generator: draws them; the default gives the same elements every time.
     Returns:
         The mean over trials, batch and tokens, in orthonormal coordinates. Outputs are compared in
-        float64, so that the error is the model's and not the comparison's. Where a pair of outputs
-        has no logarithm, the squared Frobenius distance stands in.
+        float64, so that the comparison adds no error. Pairs of outputs without a logarithm count
+        with their squared Frobenius distance.
 
     >>> import lieattn as la
     >>> equivariance_error(la.LieTransformer(la.SE3), la.SE3, la.SE3.random(2, 8)) < 1e-11
@@ -68,7 +68,7 @@ def invariance_error(
     *,
     generator: Generator | None = None,
 ) -> float:
-    """Mean squared change of `fn(poses)` when a random element moves all poses.
+    """Mean squared change of `fn(poses)` when random elements move all poses.
 
     Args:
         fn: from poses `[..., N, m, m]` to a tensor: hidden states, logits, a read-out.
@@ -102,7 +102,7 @@ def assert_invariant(
 
     Args:
         fn: as for `invariance_error`.
-        poses: a batch to try it on; two random sets of 32 if not given.
+        poses: a batch; the default is two random sets of 32.
         tolerance: largest mean squared change, for outputs of order 1 in float32.
 
     >>> import lieattn as la
@@ -126,14 +126,14 @@ def assert_equivariant(
     tolerance: float | None = None,
     trials: int = 10,
 ) -> None:
-    """Raise AssertionError if a model errs by more than rounding can explain.
+    """Raise AssertionError if the equivariance error exceeds what rounding explains.
 
     Args:
         model: as `fn` of `equivariance_error`.
         group: the group that acts.
-        poses: a batch to try it on; two random sets of 32 if not given.
-        tolerance: largest squared algebra norm; the default is `allowed_error(group, dtype)`, which
-            is meant for poses and translations of order 1.
+        poses: a batch; the default is two random sets of 32.
+        tolerance: largest squared algebra norm; the default is `allowed_error(group, dtype)`, for
+            poses and translations of order 1.
         trials: how many random elements.
 
     >>> import lieattn as la
@@ -162,7 +162,7 @@ def _default_poses(group: Group) -> Tensor:
 
 
 def _hint(poses: Tensor, error: float) -> str:
-    """What else than a model that is not equivariant may be the reason."""
+    """Other reasons for a large error: NaN, or poses that are not of order 1."""
     size = poses.abs().max().item()
     if error != error:
         return " The outputs hold NaN."
@@ -190,6 +190,6 @@ def _poses_of(output: Any, group: Group) -> Tensor:
     if output.dim() < 2 or output.shape[-2:] != (group.matrix_size, group.matrix_size):
         raise ValueError(
             f"the function must return poses [..., {group.matrix_size}, {group.matrix_size}], got "
-            f"{list(output.shape)}. What should not move at all is for assert_invariant."
+            f"{list(output.shape)}. For an invariant output use assert_invariant."
         )
     return output

@@ -59,7 +59,7 @@ LAWS = (
 def sample_coordinates(
     group: Group, *batch: int, generator: Generator | None = None, dtype: torch.dtype | None = None
 ) -> Tensor:
-    """Coordinates `[*batch, dim]` whose exponential is on the principal chart, 0.1 rad clear.
+    """Coordinates `[*batch, dim]` whose exponential is 0.1 rad inside the principal chart.
 
     The linear part has a norm below pi - 0.1, hence eigenvalues with imaginary parts below it.
     """
@@ -98,7 +98,7 @@ def axiom_errors(
 
 
 def assert_axioms(group: Group, dtype: torch.dtype = torch.float64, samples: int = 1000) -> None:
-    """Raise AssertionError naming the first law that errs by more than the table allows."""
+    """Raise AssertionError with the first law whose error exceeds the table."""
     errors = axiom_errors(group, dtype, samples)
     for law in LAWS:
         allowed = law.allowed(group, dtype)
