@@ -50,10 +50,10 @@ def test_baselines_keep_what_is_visible_and_do_not_read_what_is_hidden(name: str
     model = make_model(group, settings, la.LieTransformerConfig(dim=16, heads=2, layers=2), 0)
     assert isinstance(model, baseline.model)
     poses, _ = given(group)
-    found = model(poses, HIDDEN).poses
+    found = model(poses, missing=HIDDEN).poses
     assert torch.equal(found[~HIDDEN], poses[~HIDDEN])
     other = torch.where(HIDDEN[..., None, None], group.identity(), poses)
-    torch.testing.assert_close(model(other, HIDDEN).poses, found)
+    torch.testing.assert_close(model(other, missing=HIDDEN).poses, found)
 
 
 def test_names_that_are_taken_are_refused() -> None:

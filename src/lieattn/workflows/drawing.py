@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import matplotlib as mpl
 import numpy as np
 import torch
-from matplotlib.figure import Figure as Canvas
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from torch import Tensor
@@ -25,6 +25,7 @@ from .._core.stopping import written
 from ..data.windows import has_position_column
 from ..groups import Group
 
+Canvas = Figure  # a report has figures of its own
 INK, PALE, GRID, TRUTH = "#20262e", "#b8c0cc", "#e5e8ec", "#f0c419"
 BLOCK_COLOURS = {  # by kind
     "translation": "#0072B2",

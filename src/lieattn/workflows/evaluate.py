@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,9 @@ from .store import Trained, load_trained
 from .tables import print_errors
 from .tensors import examination, stack
 from .train import hidden_of_test
+
+# Settings that decide which poses are hidden.
+EXAM = ("format", "group", "bad", "window", "stride", "gap", "hide", "gaps", "kinds", "seed")
 
 
 def evaluate(
@@ -112,38 +114,17 @@ def _require_comparable(models: list[Trained]) -> None:
         if paths.count(path) > 1:
             raise RunError(f"{x.path} is given twice.")
     for other in models[1:]:
-        same = replace(first.settings, **_free(other)) == other.settings
-        if not same or other.digest != first.digest or not _same_view(first, other):
+        if _exam(other) != _exam(first):
             raise RunError(
                 f"{first.path} and {other.path} were trained on other data, windows, seeds, "
                 "scales or kinds: evaluate them one by one."
             )
 
 
-def _same_view(x: Trained, y: Trained) -> bool:
-    return (x.preprocessing.scale, x.preprocessing.kinds) == (
-        y.preprocessing.scale,
-        y.preprocessing.kinds,
-    )
-
-
-def _free(x: Trained) -> dict[str, Any]:
-    """What may differ between models that are compared."""
-    names = ("files", "model", "chart", "normalise", "dim", "heads", "layers", "dropout")
-    more = (
-        "pose_updates",
-        "steps",
-        "batch",
-        "rate",
-        "clip",
-        "every",
-        "scale",
-        "second_differences",
-        "absolute_frame",
-        "copies",
-        "analogies",
-    )
-    return {name: getattr(x.settings, name) for name in (*names, *more)}
+def _exam(x: Trained) -> tuple[Any, ...]:
+    """What decides which poses are hidden, and how they are seen."""
+    settings = (getattr(x.settings, name) for name in EXAM)
+    return (*settings, x.digest, x.preprocessing.scale, x.preprocessing.kinds)
 
 
 def _name(x: Trained, models: list[Trained]) -> str:

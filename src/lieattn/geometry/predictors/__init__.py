@@ -1,7 +1,7 @@
 """Classical predictors of hidden poses: rivals of every trained model. One file each.
 
->>> list(PREDICTORS)
-['nearest', 'geodesic', 'alike']
+>>> PREDICTORS["nearest"].title
+'copy of the nearest visible pose'
 """
 
 from . import alike, geodesic, nearest
@@ -18,8 +18,8 @@ def register(predictor: Predictor) -> Predictor:
     >>> from lieattn.geometry import predictors
     >>> def still(group, poses, visible, features):
     ...     return group.identity(*visible.shape).to(poses).where(~visible[..., None, None], poses)
-    >>> _ = predictors.register(predictors.Predictor("still", "the identity", still))
-    >>> del predictors.PREDICTORS["still"]
+    >>> _ = predictors.register(predictors.Predictor("example", "the identity", still))
+    >>> del predictors.PREDICTORS["example"]
     """
     if PREDICTORS.get(predictor.name, predictor) is not predictor:
         raise ValueError(f"the predictor {predictor.name!r} exists. Choose another name.")

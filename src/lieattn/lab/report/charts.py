@@ -37,9 +37,11 @@ def _draw_errors(comparison: Comparison) -> Canvas:
         axis.set_xlim(-0.6, len(comparison.rows) - 0.4)
         axis.margins(y=0.15)
     for x, row in enumerate(comparison.rows.values()):
-        printed = row.printed
-        _points(left, x, row, "pose_error", printed and printed.pose_error)
-        _points(right, x, row, row.equivariance_metric, printed and printed.equivariance)
+        _points(left, x, row, "pose_error")
+        _points(right, x, row, row.equivariance_metric)
+        if row.printed is not None:
+            left.plot([x - 0.4], [row.printed.pose_error], **PAPER)
+            right.plot([x - 0.4], [row.printed.equivariance], **PAPER)
     looks: dict[str, Any] = {"seeds": {"marker": "o", "ls": ""}, "mean": {"lw": 4}}
     looks = {label: {"color": INK, "ms": 8, **look} for label, look in looks.items()}
     if any(row.printed for row in comparison.rows.values()):
@@ -49,7 +51,7 @@ def _draw_errors(comparison: Comparison) -> Canvas:
     return figure
 
 
-def _points(axis: Any, x: int, row: Row, metric: str, printed: float | None) -> None:
+def _points(axis: Any, x: int, row: Row, metric: str) -> None:
     values = np.array(row.values("best", metric), dtype=float)
     values = values[np.isfinite(values) & (values > 0)]
     colour = colours([row.model])[row.model]
@@ -58,8 +60,6 @@ def _points(axis: Any, x: int, row: Row, metric: str, printed: float | None) -> 
         text = f"{values.mean():.0e}".replace("e-0", "e-")
         place = {"xytext": (0, 9), "textcoords": "offset points", "ha": "center"}
         axis.annotate(text, (x, values.max()), color=colour, fontsize=13, **place)
-    if printed is not None:
-        axis.plot([x - 0.4], [printed], **PAPER)
 
 
 def curves(protocol: str, groups: list[Comparison]) -> Figure:

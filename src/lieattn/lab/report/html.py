@@ -28,7 +28,7 @@ th, td { padding: 0.35rem 0.55rem; border-bottom: 1px solid var(--line);
   white-space: nowrap; }
 th { border-bottom: 2px solid var(--line); font-weight: 600; white-space: normal;
   vertical-align: bottom; }
-th:first-child, td:first-child { font-weight: 600; }
+th:first-child, td:first-child { text-align: left; font-weight: 600; }
 figure { margin: 1.4rem 0; } figure img { max-width: 100%; background: #fff; border-radius: 4px; }
 figcaption { color: var(--soft); font-size: 0.92rem; }
 """

@@ -1,7 +1,7 @@
 """Neural rivals of Lie-algebra attention. One file each.
 
->>> list(BASELINES)
-['A', 'IPA']
+>>> BASELINES["A"].title
+'vector tokens'
 """
 
 from . import ipa, vector
@@ -26,8 +26,8 @@ def register(baseline: Baseline) -> Baseline:
     >>> from lieattn.models import baselines
     >>> class Mine(baselines.VectorInfillModel):
     ...     pass
-    >>> _ = baselines.register(baselines.Baseline("MINE", "vector tokens of mine", Mine))
-    >>> del baselines.BASELINES["MINE"]
+    >>> _ = baselines.register(baselines.Baseline("EXAMPLE", "vector tokens of mine", Mine))
+    >>> del baselines.BASELINES["EXAMPLE"]
     """
     name = baseline.name
     if not name or name != name.upper() or len(name.split()) != 1:
