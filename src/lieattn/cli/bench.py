@@ -1,58 +1,27 @@
-"""`lieattn bench`."""
+"""`lieattn bench`. Its options are the fields of `Request`."""
 
-from __future__ import annotations
-
+from dataclasses import MISSING, fields
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Annotated
+from types import GenericAlias
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 from rich.console import Console
 
+from ..lab.bench.request import OPTIONS, Request, request
 from .shared import errors_told
+
+_OUT = Path("runs/bench")
 
 
 def bench(
-    group: Annotated[
-        list[str] | None,
-        typer.Option(help="The paper's six (the default), any other, or all. Repeatable."),
-    ] = None,
-    n: Annotated[list[int] | None, typer.Option(help="Poses; 512, 2048, 8192. Repeatable.")] = None,
-    head_width: Annotated[
-        list[int] | None, typer.Option(help="Width of a head; 16, 64. Repeatable.")
-    ] = None,
-    long: Annotated[
-        list[int] | None,
-        typer.Option(help="Poses of forward passes alone, one turn, first width. Repeatable."),
-    ] = None,
-    heads: Annotated[int, typer.Option(help="Heads.")] = 4,
-    batch: Annotated[int, typer.Option(help="Sets in a batch.")] = 1,
-    backend: Annotated[
-        list[str] | None, typer.Option(help="Of lie_attention; all that work. Repeatable.")
-    ] = None,
-    repeat: Annotated[
-        int | None, typer.Option(help="Turns of every contestant; 100, or 5 with --quick.")
-    ] = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(help="Seconds of a contestant, case and pass; 2, or 0.5 with --quick."),
-    ] = None,
-    patience: Annotated[
-        float | None, typer.Option(help="Leave out calls expected to take more seconds; 10.")
-    ] = None,
-    limit: Annotated[
-        float | None, typer.Option(help="Leave out calls expected to take more GB; half of free.")
-    ] = None,
-    threads: Annotated[int | None, typer.Option(help="Of torch; its own choice.")] = None,
-    backward: Annotated[bool, typer.Option(help="Leave out backward passes.")] = True,
-    memory: Annotated[bool, typer.Option(help="Leave out peak memory.")] = True,
-    layer: Annotated[bool, typer.Option(help="Leave out the layer at the paper's size.")] = True,
-    peers: Annotated[bool, typer.Option(help="Leave out the layers of IPA and EGNN.")] = True,
+    ctx: typer.Context,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: SE3, width 16, N 128 and 512.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the files; replaces those there.")] = Path(
-        "runs/bench"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for the files; overwrites those there.")] = _OUT,
+    **values: Any,
 ) -> None:
     """Time attention over poses beside plain attention, and measure its memory.
 
@@ -60,27 +29,29 @@ def bench(
 
     Writes bench.json, bench.md and figures. Ctrl-C keeps what is measured by then.
     """
-    from ..lab.bench.request import request
     from ..lab.bench.run import run
 
+    # Only what stands on the command line: --quick has defaults of its own.
+    sources: dict[str, Any] = {name: ctx.get_parameter_source(name) for name in values}
+    given = {name: values[name] for name, at in sources.items() if at.name == "COMMANDLINE"}
     with errors_told():
-        asked = request(
-            group or [],
-            n or [],
-            head_width or [],
-            backend or [],
-            long or [],
-            heads=heads,
-            batch=batch,
-            repeat=repeat,
-            budget=budget,
-            patience=patience,
-            limit=limit,
-            threads=threads,
-            backward=backward,
-            memory=memory,
-            layer=layer,
-            peers=peers,
-            quick=quick,
-        )
-        run(asked, out, Console())
+        run(request(quick, **given), out, Console())
+
+
+def _parameters() -> list[Parameter]:
+    """An option for every field of `Request`."""
+    types, found = get_type_hints(Request), []
+    for each in fields(Request):
+        kind = types[each.name]
+        if get_origin(kind) is tuple:
+            kind = GenericAlias(list, get_args(kind)[:1])
+        default = None if each.default is MISSING else each.default
+        names = [OPTIONS[each.name]] if each.metadata["name"] else []
+        option = typer.Option(default, *names, help=each.metadata["help"])
+        found.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=option, annotation=kind))
+    return found
+
+
+_own = signature(bench)
+_named = [each for each in _own.parameters.values() if each.name != "values"]
+setattr(bench, "__signature__", _own.replace(parameters=[*_named, *_parameters()]))  # noqa: B010

@@ -17,7 +17,7 @@ PASSES = {
     "backward": "forward + backward",
     "poses": "forward + backward with pose gradients",
 }
-SHORT = {"forward": "forward", "backward": "backward", "poses": "+ poses"}  # where there is no room
+SHORT = {"forward": "forward", "backward": "backward", "poses": "+ poses"}  # in narrow tables
 SPREAD = 0.4  # of the poses in the algebra: small enough for all pairs to be on the chart
 
 
@@ -55,7 +55,7 @@ class Problem:
     parameters: list[Tensor] = field(default_factory=list)  # that the function holds itself
 
     def call(self, which: str) -> Callable[[], Any]:
-        """A function of nothing that runs one of `PASSES`; all it needs is made beforehand."""
+        """A function without arguments that runs one of `PASSES`, on tensors made beforehand."""
         if which == "forward":
             return torch.no_grad()(lambda: self.function(self.inputs, self.poses))
         inputs = [x.detach().requires_grad_() for x in self.inputs]
@@ -71,7 +71,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Contestant:
-    """Somebody who attends."""
+    """An implementation of attention."""
 
     name: str
     label: str  # in tables and figures
@@ -80,12 +80,9 @@ class Contestant:
     passes: tuple[str, ...] = tuple(PASSES)
     pairs: bool = False  # makes tensors of all pairs: its memory grows with the square of N
     groups: tuple[str, ...] | None = None  # None: all
+    exact: bool = False  # its results are those of the reference backend
 
     @property
     def short(self) -> str:
-        return short_label(self.label)
-
-
-def short_label(label: str) -> str:
-    """Backends by their names alone: all of them are ours."""
-    return label.removeprefix("lieattn ")
+        """Backends by their names alone: all of them are ours."""
+        return self.label.removeprefix("lieattn ")

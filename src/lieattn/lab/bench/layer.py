@@ -1,71 +1,36 @@
-"""The layer at the size of the paper's experiments: of sets so small, Python's share is large."""
+"""The layer at the size of the paper's experiments. Its sets are small: Python's share is large."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from itertools import chain
-from typing import Any
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from ...groups import get_group
 from ...nn.attention import LieAttention
-from ...ops import Request as Operands
+from ...ops import Request
 from ...ops.dispatch import choose
-from .cases import SHORT, Case, Problem
-from .timing import Runner, summary, take_turns
+from .cases import Case, Contestant, Problem
 
 DIM = 32
 CASE = {"width": 8, "n": 7, "heads": 4, "batch": 64}
-BASE = "reference"
 
 
-@dataclass
-class LayerTimes:
-    """Of one group, by backend and pass."""
-
-    group: str
-    chosen: str  # the backend that "auto" takes
-    times: dict[tuple[str, str], list[float]] = field(default_factory=dict)
-
-    def measure(self, passes: tuple[str, ...], repeat: int, budget: float) -> Iterator[str]:
-        """Time the layer in turns with itself on the reference; tells what comes next."""
-        own, base = problem(self.group, "auto"), problem(self.group, BASE)
-        for each in (own, base):
-            yield "layer"
-            each.call("forward")()  # imports what it needs, for seconds
-        for which in passes:
-            yield f"layer, {SHORT[which]}"
-            rival = Runner(base.call(which), self.times.setdefault((BASE, which), []))
-            runner = Runner(own.call(which), self.times.setdefault(("auto", which), []))
-            for _ in chain(
-                take_turns(rival, None, 1, budget), take_turns(runner, rival, repeat, budget)
-            ):
-                yield f"layer, {SHORT[which]}"
-
-    def records(self) -> list[dict[str, Any]]:
-        return [
-            {"group": self.group, "backend": name, "pass": which} | summary(times)
-            for (name, which), times in self.times.items()
-            if times
-        ]
+def contestants(case: Case) -> list[Contestant]:
+    """The layer on the reference, and with the backend that "auto" takes: its label."""
+    values = case.random(case.batch, case.heads, case.n, case.width)
+    group, poses = get_group(case.group), case.poses()
+    weights = torch.ones(case.heads, len(group.blocks))
+    chosen = choose(Request(group, poses, poses, values, weights))
+    label = str(getattr(chosen, "__name__", "")).rsplit(".", 1)[-1]
+    return [Contestant(name, label, "", partial(problem, name)) for name in ("reference", "auto")]
 
 
-def start(group: str) -> LayerTimes:
-    """With nothing measured yet."""
-    poses, values = Case(group, **CASE).poses(), torch.zeros(CASE["batch"], 4, CASE["n"], 8)
-    weights = torch.ones(4, len(get_group(group).blocks))
-    chosen = choose(Operands(get_group(group), poses, poses, values, weights))
-    return LayerTimes(group, str(getattr(chosen, "__name__", "")).rsplit(".", 1)[-1])
-
-
-def problem(group: str, backend: str) -> Problem:
+def problem(backend: str, case: Case) -> Problem:
     """The paper's layer, d = 32 and H = 4, on 64 sets of 7; gradients of h and of parameters."""
-    case = Case(group, **CASE)
     torch.manual_seed(0)
-    layer = LieAttention(group, DIM, case.heads, backend=backend)
+    layer = LieAttention(case.group, DIM, case.heads, backend=backend)
 
     def function(inputs: list[Tensor], poses: list[Tensor]) -> tuple[Tensor]:
         return (layer(*inputs, *poses),)

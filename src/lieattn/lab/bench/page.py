@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
@@ -11,11 +12,11 @@ from ..report.document import Section, Table
 from .cases import PASSES
 from .charts import figures
 from .results import (
+    Row,
     cell_title,
     ends,
     lacking,
     layer_rows,
-    layer_title,
     megabytes,
     milliseconds,
     passes,
@@ -31,13 +32,16 @@ def document(found: dict[str, Any]) -> Section:
     """The page of a run."""
     parts: list[Any] = [_how_to_read(found), _made_by(found), *figures(found)]
     parts += [
-        Section(title, [_table(found, list(cells))])
+        Section(title, [_cells(found, cells)])
         for title, cells in groupby(found["cells"], cell_title)
     ]
-    if found["layer"]["records"]:
-        parts.append(
-            Section("A layer at the paper's size", [_of_layer(found), _layer_table(found)])
+    if (of := found["layer"])["records"]:
+        sizes = f"{of['batch']} sets of {of['n']}, d = {of['dim']}, H = {of['heads']}"
+        text = (
+            f"LieAttention, {sizes}: the layer with the backend that `auto` takes, in turns with "
+            "itself on the reference."
         )
+        parts.append(Section("A layer at the paper's size", [text, _layers(found)]))
     who = [f"- **{c['label']}**: {c['what']}." for c in found["contestants"]]
     if found["memory_method"]:
         who.append(f"- **MB**: {found['memory_method']}.")
@@ -74,14 +78,12 @@ def _largest(found: dict[str, Any]) -> str:
     """Memory of the longest sets."""
     n, backend = max(found["settings"]["long"], default=0), _foremost(found)
     cells = [cell for cell in found["cells"] if cell["n"] == n]
-    every = [row for cell in cells for row in rows(found, cell) if row.name == backend]
-    sizes = [row.memory["forward"] for row in every if "forward" in row.memory]
-    return f" With N = {n:,} a forward pass takes {_span(sizes)} MB." if sizes else ""
-
-
-def _span(sizes: list[int]) -> str:
-    ends = dict.fromkeys(megabytes(size) for size in (min(sizes), max(sizes)))
-    return " to ".join(ends)
+    every = [row.memory for cell in cells for row in rows(found, cell) if row.name == backend]
+    sizes = sorted(memory["forward"] for memory in every if "forward" in memory)
+    if not sizes:
+        return ""
+    span = dict.fromkeys(megabytes(size) for size in (sizes[0], sizes[-1]))
+    return f" With N = {n:,} a forward pass takes {' to '.join(span)} MB."
 
 
 def _made_by(found: dict[str, Any]) -> str:
@@ -94,44 +96,35 @@ def _made_by(found: dict[str, Any]) -> str:
     return text if found["complete"] else f"{text} **It was stopped before its end.**"
 
 
-def _table(found: dict[str, Any], cells: list[dict[str, Any]]) -> Table:
+def _cells(found: dict[str, Any], cells: Iterable[dict[str, Any]]) -> Table:
+    lines = [((f"{cell['n']}", row.label), row) for cell in cells for row in rows(found, cell)]
+    return _table(found, ("N", ""), "over SDPA", lines, ends(found))
+
+
+def _layers(found: dict[str, Any]) -> Table:
+    lines = [((row.label, row.name), row) for row in layer_rows(found)]
+    return _table(found, ("", "backend"), "over the reference", lines, [])
+
+
+def _table(
+    found: dict[str, Any],
+    start: tuple[str, str],
+    over: str,
+    lines: list[tuple[tuple[str, str], Row]],
+    memory: list[str],
+) -> Table:
+    """A time and a ratio for each pass, then memory."""
     which = passes(found)
-    memory = ends(found)
-    header = ["N", ""]
-    for name in which:
-        header += [f"{PASSES[name]}, ms", "over SDPA"]
-    header += [f"{PASSES[name]}, MB" for name in memory]
-    lines = []
-    for cell in cells:
-        for row in rows(found, cell):
-            line = [f"{cell['n']}", row.label]
-            for name in which:
-                why = lacking(row.missing.get(name))
-                time = why or milliseconds(row.seconds.get(name))
-                line += [time, ratio(row.ratios.get(name))]
-            lines.append(line + [megabytes(row.size(name)) for name in memory])
-    return Table(header, lines)
-
-
-def _of_layer(found: dict[str, Any]) -> str:
-    return (
-        f"{layer_title(found)}: the layer with the backend that `auto` takes, in turns with itself "
-        "on the reference."
-    )
-
-
-def _layer_table(found: dict[str, Any]) -> Table:
-    which = passes(found)
-    header = ["", "backend"]
-    for name in which:
-        header += [f"{PASSES[name]}, ms", "over the reference"]
-    lines = []
-    for row in layer_rows(found):
-        line = [row.label, row.name]
+    times = [text for name in which for text in (f"{PASSES[name]}, ms", over)]
+    header = [*start, *times, *(f"{PASSES[name]}, MB" for name in memory)]
+    body = []
+    for first, row in lines:
+        line = [*first]
         for name in which:
-            line += [milliseconds(row.seconds.get(name)), ratio(row.ratios.get(name))]
-        lines.append(line)
-    return Table(header, lines)
+            why = lacking(row.missing.get(name))
+            line += [why or milliseconds(row.seconds.get(name)), ratio(row.ratios.get(name))]
+        body.append(line + [megabytes(row.memory.get(row.own(name))) for name in memory])
+    return Table(header, body)
 
 
 def front_table(found: dict[str, Any]) -> Table:

@@ -1,9 +1,9 @@
-"""What was asked for on the command line, checked."""
+"""What to measure. `lieattn bench` has an option for every field of `Request`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,8 @@ from ...groups import available_groups, get_group
 from ...ops import BACKENDS
 from .cases import PASSES, Case
 
-GROUPS = ("SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3")
-SIZES, WIDTHS, REPEAT, BUDGET = (512, 2048, 8192), (16, 64), 100, 2.0
 LONG_PATIENCE = 20.0  # times that of other sizes
+UNKNOWN_MEMORY = 4.0  # GB: the limit where the system does not say how much memory is free
 QUICK: dict[str, Any] = {
     "groups": ("SE3",),
     "sizes": (128, 512),
@@ -25,49 +24,58 @@ QUICK: dict[str, Any] = {
     "repeat": 5,
     "budget": 0.5,
 }
-OPTIONS = {
-    "groups": "--group",
-    "sizes": "--n",
-    "widths": "--head-width",
-    "long": "--long",
-    "heads": "--heads",
-    "batch": "--batch",
-    "backends": "--backend",
-    "repeat": "--repeat",
-    "budget": "--budget",
-    "patience": "--patience",
-    "threads": "--threads",
-    "backward": "--backward",
-    "memory": "--memory",
-    "layer": "--layer",
-    "peers": "--peers",
-}
-UNKNOWN_MEMORY = 4.0  # GB taken for the limit where the system does not say what is free
+
+
+def half_of_memory() -> float:
+    """Half of the free memory, in GB."""
+    info = Path("/proc/meminfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    free = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
+    return round(free[0] * 1024 / 2e9, 1) if free else UNKNOWN_MEMORY
+
+
+def _option(default: Any, text: str, name: str = "") -> Any:
+    """A field with the help text of its option, and its name where it is not that of the field.
+
+    A function as the default depends on the machine.
+    """
+    said = {"help": text, "name": name}
+    if callable(default):
+        return field(default_factory=default, metadata=said)
+    return field(default=default, metadata=said)
 
 
 @dataclass(frozen=True)
 class Request:
     """Sizes, contestants and how long to measure."""
 
-    groups: tuple[str, ...] = GROUPS
-    sizes: tuple[int, ...] = SIZES
-    widths: tuple[int, ...] = WIDTHS
-    long: tuple[int, ...] = ()  # sizes of forward passes alone, at the first width, one turn each
-    heads: int = 4
-    batch: int = 1
-    backends: tuple[str, ...] = ()  # none: all that there are
-    repeat: int = REPEAT
-    budget: float = BUDGET  # seconds of a contestant, a case and a pass
-    patience: float = 10.0  # seconds of a call
-    limit: float = UNKNOWN_MEMORY  # GB of a call
-    threads: int = 1
-    backward: bool = True
-    memory: bool = True
-    layer: bool = True
-    peers: bool = True
+    groups: tuple[str, ...] = _option(
+        ("SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3"), "Groups, or all. Repeatable.", "group"
+    )
+    sizes: tuple[int, ...] = _option((512, 2048, 8192), "Poses in a set. Repeatable.", "n")
+    widths: tuple[int, ...] = _option((16, 64), "Width of a head. Repeatable.", "head-width")
+    long: tuple[int, ...] = _option(
+        (), "Poses in sets of which only a forward pass is measured, once. Repeatable."
+    )
+    heads: int = _option(4, "Heads.")
+    batch: int = _option(1, "Sets in a batch.")
+    backends: tuple[str, ...] = _option(
+        (), "Backends of lie_attention; the default is all. Repeatable.", "backend"
+    )
+    repeat: int = _option(100, "Turns of each contestant; 5 with --quick.")
+    budget: float = _option(2.0, "Seconds a contestant, case and pass; 0.5 with --quick.")
+    patience: float = _option(10.0, "Skip calls expected to take more seconds.")
+    limit: float = _option(
+        half_of_memory, "Skip calls expected to take more GB; the default is half of free memory."
+    )
+    threads: int = _option(torch.get_num_threads, "Threads; the default is torch's.")
+    backward: bool = _option(True, "Skip backward passes.")
+    memory: bool = _option(True, "Skip peak memory.")
+    layer: bool = _option(True, "Skip the layer at the paper's size.")
+    peers: bool = _option(True, "Skip the layers of IPA and EGNN.")
 
     def plan(self) -> list[Case]:
-        """Cases; small ones come first, tell much soon, and how long the next will take."""
+        """Cases, small ones first: they finish soon and predict the time of larger ones."""
         sizes = [(n, self.widths) for n in self.sizes] + [(n, self.widths[:1]) for n in self.long]
         return [
             Case(group, width, n, self.heads, self.batch)
@@ -88,102 +96,62 @@ class Request:
         return self.patience * (LONG_PATIENCE if case.n in self.long else 1)
 
     def command(self) -> str:
-        """The command that asks for this; what depends on the machine alone is left to it."""
-        words = ["lieattn bench"]
+        """The command that measures this, except the limit: it depends on the machine alone."""
+        words, default = ["lieattn bench"], Request()
         for name, option in OPTIONS.items():
-            value, default = getattr(self, name), getattr(Request(), name)
-            if value == default and name != "threads":  # of which torch chooses the default
+            value = getattr(self, name)
+            if name == "limit" or (value == getattr(default, name) and name != "threads"):
                 continue
-            if isinstance(value, bool):  # all of them are on by default
+            if isinstance(value, bool):  # all are on by default
                 words.append(f"--no-{name}")
-                continue
-            values = value if isinstance(value, tuple) else (value,)
-            words += [f"{option} {_word(each)}" for each in values]
+            else:
+                words += [f"{option} {each}" for each in _each(value)]
         return " ".join(words)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def request(
-    groups: Sequence[str],
-    sizes: Sequence[int],
-    widths: Sequence[int],
-    backends: Sequence[str],
-    long: Sequence[int] = (),
-    *,
-    quick: bool,
-    limit: float | None,
-    threads: int | None,
-    **numbers: Any,
-) -> Request:
-    """A request with names and numbers checked; what is None or empty has its default."""
-    given: dict[str, Any] = {
-        "groups": _groups(groups),
-        "sizes": tuple(sorted(set(sizes))),
-        "widths": tuple(sorted(set(widths))),
-        "long": tuple(sorted(set(long))),
-        **numbers,
-    }
-    defaults = QUICK if quick else {}
-    chosen = {**defaults, **{k: v for k, v in given.items() if v is not None and v != ()}}
-    asked = Request(
-        backends=tuple(dict.fromkeys(_known_backend(name) for name in backends)),
-        limit=limit if limit is not None else _half_of_memory(),
-        threads=threads if threads is not None else torch.get_num_threads(),
-        **chosen,
-    )
-    _require_positive(asked)
+OPTIONS = {each.name: f"--{each.metadata['name'] or each.name}" for each in fields(Request)}
+
+
+def request(quick: bool = False, **given: Any) -> Request:
+    """A request with its values checked. Values that are not given have their defaults.
+
+    Raises:
+        RunError: an unknown name, a number that is too small, a size that is given twice.
+    """
+    if "groups" in given:
+        given["groups"] = _groups(given["groups"])
+    for name in ("sizes", "widths", "long"):
+        if name in given:
+            given[name] = tuple(sorted(set(given[name])))
+    for backend in given.get("backends", ()):
+        if backend not in BACKENDS:
+            raise RunError(unknown("backend", backend, BACKENDS))
+    asked = Request(**{**(QUICK if quick else {}), **given})
+    for name, option in OPTIONS.items():
+        for value in _each(getattr(asked, name)):
+            if type(value) is int and value < 1:
+                raise RunError(f"{option} must be at least 1, got {value}.")
+            if isinstance(value, float) and not value > 0:
+                raise RunError(f"{option} must be above 0, got {value:g}.")
     if twice := set(asked.sizes) & set(asked.long):
         raise RunError(f"a size is for --n or for --long, and {min(twice)} is for both.")
     return asked
 
 
-def _word(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else f"{value}"
+def _each(value: Any) -> Iterable[Any]:
+    return value if isinstance(value, tuple) else (value,)
 
 
-def _require_positive(asked: Request) -> None:
-    options = {
-        "--n": (*asked.sizes, *asked.long),
-        "--head-width": asked.widths,
-        "--heads": (asked.heads,),
-        "--batch": (asked.batch,),
-        "--repeat": (asked.repeat,),
-        "--threads": (asked.threads,),
-    }
-    for option, values in options.items():
-        if min(values) < 1:
-            raise RunError(f"{option} must be at least 1, got {min(values)}.")
-    for option, value in (
-        ("--budget", asked.budget),
-        ("--patience", asked.patience),
-        ("--limit", asked.limit),
-    ):
-        if not value > 0:
-            raise RunError(f"{option} must be above 0, got {value:g}.")
-
-
-def _groups(names: Sequence[str]) -> tuple[str, ...]:
-    known = {name.lower(): name for name in available_groups()}
-    plain = [name.lower().replace("(", "").replace(")", "") for name in names]
-    if "all" in plain:
-        return tuple(known.values())
-    for name, short in zip(names, plain, strict=True):
-        if short not in known:
-            raise RunError(unknown("group", name, known.values(), ", and all"))
-    return tuple(dict.fromkeys(get_group(known[short]).name for short in plain))
-
-
-def _known_backend(name: str) -> str:
-    if name not in BACKENDS:
-        raise RunError(unknown("backend", name, BACKENDS))
-    return name
-
-
-def _half_of_memory() -> float:
-    """Half of what is free, in GB."""
-    info = Path("/proc/meminfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    free = [int(line.split()[1]) for line in lines if line.startswith("MemAvailable")]
-    return round(free[0] * 1024 / 2e9, 1) if free else UNKNOWN_MEMORY
+def _groups(names: Iterable[str]) -> tuple[str, ...]:
+    known, found = available_groups(), []
+    for name in names:
+        if name.lower() == "all":
+            return tuple(known)
+        try:
+            found.append(get_group(name).name)
+        except ValueError:
+            raise RunError(unknown("group", name, known, ", and all")) from None
+    return tuple(dict.fromkeys(found))

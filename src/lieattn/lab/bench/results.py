@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from ... import __version__
 from ...groups import get_group
 from . import layer
 from .cases import PASSES
-from .contestants import SDPA
+from .contestants import REFERENCE, SDPA
 from .measuring import OVER_BUDGET, TOO_LARGE, Bench
 from .memory import METHOD
 from .peers import PEERS, missing
@@ -26,18 +26,18 @@ FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "
 def gather(bench: Bench, complete: bool) -> dict[str, Any]:
     """Everything, with all that is needed to measure it again."""
     asked = bench.asked
-    cells = [cell for cell in bench.cells if cell.records()]
-    # Measured by size, told by group: the sort is stable.
-    cells.sort(key=lambda c: (asked.groups.index(c.case.group), asked.widths.index(c.case.width)))
-    seen = {record["contestant"] for cell in cells for record in cell.records()}
+    cells = [(cell.case, cell.records()) for cell in bench.cells if cell.records()]
+    # Measured by size, shown by group: the sort is stable.
+    cells.sort(key=lambda c: (asked.groups.index(c[0].group), asked.widths.index(c[0].width)))
+    seen = {record["contestant"] for _, records in cells for record in records}
     return {
         "format": 2,
         "command": asked.command(),
         "complete": complete,
-        "settings": asked.to_dict(),
+        "settings": asdict(asked),
         "made_with": _versions(),
         "machine": _machine() | {"threads": asked.threads},
-        "memory_method": METHOD if asked.memory and bench.measurable else None,
+        "memory_method": METHOD if bench.memory else None,
         "notes": [*bench.notes, *bench.left_out()],
         "contestants": [
             {"name": c.name, "label": c.label, "what": c.what}
@@ -47,17 +47,16 @@ def gather(bench: Bench, complete: bool) -> dict[str, Any]:
         "layer": {
             **layer.CASE,
             "dim": layer.DIM,
-            "chosen": {each.group: each.chosen for each in bench.layers},
-            "records": [record for each in bench.layers for record in each.records()],
+            "chosen": bench.chosen,
+            "records": [
+                {"group": cell.case.group, "backend": record.pop("contestant"), **record}
+                for cell in bench.layers
+                for record in cell.records()
+            ],
         },
         "cells": [
-            {
-                "group": cell.case.group,
-                "width": cell.case.width,
-                "n": cell.case.n,
-                "records": cell.records(),
-            }
-            for cell in cells
+            {"group": case.group, "width": case.width, "n": case.n, "records": records}
+            for case, records in cells
         ],
     }
 
@@ -90,13 +89,13 @@ class Row:
     name: str
     label: str
     seconds: dict[str, float]
-    ratios: dict[str, float]  # to SDPA's in turns with it
+    ratios: dict[str, float]  # to the times of those it took turns with
     memory: dict[str, int]
     missing: dict[str, str]
 
-    def size(self, which: str) -> int | None:
-        """Bytes. SDPA has no poses: its backward pass stands for both."""
-        return self.memory.get("backward" if which == "poses" and self.name == SDPA else which)
+    def own(self, which: str) -> str:
+        """SDPA has no poses: its backward pass stands for both."""
+        return "backward" if which == "poses" and self.name == SDPA else which
 
 
 def cell_title(cell: dict[str, Any]) -> str:
@@ -105,51 +104,41 @@ def cell_title(cell: dict[str, Any]) -> str:
 
 def rows(found: dict[str, Any], cell: dict[str, Any]) -> Iterator[Row]:
     """Contestants of a case in the order of tables."""
-    base = _by_pass(cell, SDPA, "minimum")
-    if "backward" in base:
-        base["poses"] = base["backward"]  # plain attention has no poses: it is the same pass
     present = {record["contestant"] for record in cell["records"]}
     for contestant in found["contestants"]:
         if (name := contestant["name"]) in present:
-            seconds = _by_pass(cell, name, "minimum")
-            ratios = {which: seconds[which] / base[which] for which in seconds if which in base}
-            memory, missing = (_by_pass(cell, name, key) for key in ("memory", "missing"))
-            yield Row(name, contestant["label"], seconds, ratios, memory, missing)
+            yield _row(cell["records"], name, SDPA, contestant["label"])
 
 
 def layer_rows(found: dict[str, Any]) -> Iterator[Row]:
-    """The layer, a row a group; ratios are to itself on the reference."""
-    records, chosen = found["layer"]["records"], found["layer"]["chosen"]
+    """The layer by group, named by the backend it chose; ratios are to itself on the reference."""
+    chosen = found["layer"]["chosen"]
     for name in (name for name in found["settings"]["groups"] if name in chosen):
-        own, base = (
-            {
-                record["pass"]: record["minimum"]
-                for record in records
-                if (record["group"], record["backend"]) == (name, backend)
-            }
-            for backend in ("auto", layer.BASE)
-        )
-        ratios = {which: own[which] / base[which] for which in own}
-        yield Row(chosen[name], str(get_group(name)), own, ratios, {}, {})
+        records = [
+            {**record, "contestant": record["backend"]}
+            for record in found["layer"]["records"]
+            if record["group"] == name
+        ]
+        row = _row(records, "auto", REFERENCE, str(get_group(name)))
+        yield replace(row, name=chosen[name])
 
 
-def layer_title(found: dict[str, Any]) -> str:
-    of = found["layer"]
-    return f"LieAttention, {of['batch']} sets of {of['n']}, d = {of['dim']}, H = {of['heads']}"
+def _row(records: list[dict[str, Any]], name: str, base: str, label: str) -> Row:
+    def by_pass(name: str, key: str) -> dict[str, Any]:
+        of = (record for record in records if record["contestant"] == name)
+        return {record["pass"]: record[key] for record in of if key in record}
+
+    seconds, least = by_pass(name, "minimum"), by_pass(base, "minimum")
+    if "backward" in least:
+        least.setdefault("poses", least["backward"])  # without poses it is the same pass
+    ratios = {which: seconds[which] / least[which] for which in seconds if which in least}
+    return Row(name, label, seconds, ratios, by_pass(name, "memory"), by_pass(name, "missing"))
 
 
 def lacking(why: str | None) -> str | None:
     """`too large`, `over budget`; None for other reasons and for none at all."""
     word = (why or "").split(":")[0]
     return word if word in (TOO_LARGE, OVER_BUDGET) else None
-
-
-def _by_pass(cell: dict[str, Any], name: str, key: str) -> dict[str, Any]:
-    return {
-        record["pass"]: record[key]
-        for record in cell["records"]
-        if record["contestant"] == name and key in record
-    }
 
 
 def passes(found: dict[str, Any]) -> list[str]:

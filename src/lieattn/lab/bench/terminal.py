@@ -2,83 +2,42 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
-from .cases import SHORT, short_label
-from .results import (
-    cell_title,
-    ends,
-    lacking,
-    layer_rows,
-    layer_title,
-    megabytes,
-    milliseconds,
-    passes,
-    ratio,
-    rows,
-    skipped,
+from ..report.document import Section
+from ..report.document import Table as Cells
+from .cases import PASSES, SHORT
+from .measuring import OVER_BUDGET, TOO_LARGE
+from .page import document
+from .results import passes, skipped
+
+LEGEND = (
+    "Least time of a call, each contestant in turns with SDPA; x: over SDPA's. memory: what a call "
+    "takes at its peak, in the first pass and in the last. "
+)
+BACKWARD = (
+    "backward: forward and backward pass, gradients of all inputs but poses; + poses: of "
+    "poses too, over SDPA's backward. "
 )
 
 
 def print_tables(found: dict[str, Any], console: Console) -> None:
-    """A table for each group and head width, then what the dashes mean."""
-    for title, cells in groupby(found["cells"], cell_title):
-        console.print(_table(found, title, list(cells)))
-    if found["layer"]["records"]:
-        console.print(_layer_table(found))
-    below = [*(f"- {line}" for line in skipped(found)), legend(found)]
-    for text in ("", *below, ""):
+    """The tables of the page, then what their dashes and columns mean."""
+    for section in (part for part in document(found).parts if isinstance(part, Section)):
+        for table in (part for part in section.parts if isinstance(part, Cells)):
+            console.print(_table(section.title, table))
+    legend = LEGEND + (BACKWARD if "backward" in passes(found) else "")
+    legend += f"{found['settings']['heads']} heads, batch {found['settings']['batch']}, float32, "
+    legend += f"threads: {found['machine']['threads']}."
+    for text in ("", *(f"- {line}" for line in skipped(found)), legend, ""):
         console.print(text, style="dim", highlight=False, markup=False)
 
 
-def legend(found: dict[str, Any]) -> str:
-    """How to read the tables."""
-    text = "Least time of a call, each contestant in turns with SDPA; x: over SDPA's. "
-    if "backward" in passes(found):
-        text += (
-            "backward: forward and backward pass, gradients of all inputs but poses; + poses: of "
-            "poses too, over SDPA's backward. "
-        )
-    if found["layer"]["records"]:
-        text += "LieAttention: x over the same layer on the reference backend. "
-    if found["memory_method"]:
-        text += "memory: what a call takes at its peak, in the first pass and in the last. "
-    return (
-        text
-        + f"{found['settings']['heads']} heads, batch {found['settings']['batch']}, "
-        + (f"float32, threads: {found['machine']['threads']}.")
-    )
-
-
-def _table(found: dict[str, Any], title: str, cells: list[dict[str, Any]]) -> Table:
-    which = passes(found)
-    table = _start(title, "N", "right", which)
-    sized = ends(found)
-    for name in sized:
-        unit = "MB" if len(sized) == 1 else "fwd MB" if name == "forward" else "all MB"
-        table.add_column(f"memory\n{unit}", justify="right", no_wrap=True)
-    for cell in cells:
-        for i, row in enumerate(rows(found, cell)):
-            numbers: list[str] = []
-            for name in which:
-                # `over budget` and `too large` are as wide as a time and its ratio.
-                why = lacking(row.missing.get(name))
-                time, times = milliseconds(row.seconds.get(name)), ratio(row.ratios.get(name))
-                numbers += why.split() if why else (time, times)
-            start = [f"{cell['n']}" if i == 0 else "", short_label(row.label)]
-            memory = [megabytes(row.size(name)) for name in sized]
-            table.add_row(*start, *numbers, *memory)
-        table.add_section()
-    return table
-
-
-def _start(title: str, first: str, justify: JustifyMethod, which: list[str]) -> Table:
-    """A table without rows: what the first column says, who, a time and a ratio for each pass."""
+def _table(title: str, cells: Cells) -> Table:
     table = Table(
         title=f"\n{title}",
         title_justify="left",
@@ -87,20 +46,28 @@ def _start(title: str, first: str, justify: JustifyMethod, which: list[str]) -> 
         padding=0,
         show_edge=False,
     )
-    table.add_column(first, justify=justify, no_wrap=True)
-    table.add_column("", no_wrap=True)
-    for name in which:
-        table.add_column(f"{SHORT[name]}\nms", justify="right", no_wrap=True)
-        table.add_column("\nx", justify="right", no_wrap=True, style="bold")
+    for name in cells.header:
+        start, style = name in ("", "backend"), "bold" if name.startswith("over") else None
+        justify: JustifyMethod = "left" if start else "right"
+        table.add_column(_narrow(name), justify=justify, style=style, no_wrap=True)
+    above = ""
+    for row in cells.rows:
+        if row[0] != above:
+            table.add_section()
+        # These reasons are as wide as a time and its ratio.
+        words = "|".join(row)
+        for reason in (OVER_BUDGET, TOO_LARGE):
+            words = words.replace(f"|{reason}|-", f"|{reason.replace(' ', '|')}")
+        first, label, *numbers = words.split("|")
+        table.add_row(first if first != above else "", label.removeprefix("lieattn "), *numbers)
+        above = first
     return table
 
 
-def _layer_table(found: dict[str, Any]) -> Table:
-    which = passes(found)
-    table = _start(layer_title(found), "", "left", which)
-    for row in layer_rows(found):
-        numbers: list[str] = []
-        for name in which:
-            numbers += milliseconds(row.seconds.get(name)), ratio(row.ratios.get(name))
-        table.add_row(row.label, row.name, *numbers)
-    return table
+def _narrow(header: str) -> str:
+    """Short names of passes, above their units."""
+    what, _, unit = header.partition(", ")
+    if unit == "MB":
+        return f"memory\n{'fwd' if what == 'forward' else 'all'} MB"
+    short = {PASSES[which]: SHORT[which] for which in PASSES}
+    return f"{short[what]}\n{unit}" if unit else "\nx" if what.startswith("over") else what

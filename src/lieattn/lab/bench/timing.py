@@ -1,9 +1,9 @@
-"""Times of a contestant on one case, in turns with SDPA: a slow spell of the machine hits both."""
+"""Times of a call, in turns with a rival: a slow spell of the machine affects both."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -11,8 +11,8 @@ from typing import Any
 from .cases import Case
 
 # A ratio near one needs more turns than one of a hundred.
-CLOSE = 8.0  # times SDPA's time, up to which a contestant has its budget and this many turns,
-LEAST, MOST = 12, 5.0  # however long they are, if they do not take so many budgets
+CLOSE = 8.0  # times the rival's time: up to here a call has its budget and this many turns,
+LEAST, MOST = 12, 5.0  # however long they are, unless they take this many budgets
 FAR = 0.25  # of its budget is what others have
 TURN = 0.002  # seconds: short calls are repeated within a turn, as caches are cold at its start
 Key = tuple[str, str]  # contestant and pass
@@ -24,9 +24,8 @@ class Cell:
 
     case: Case
     times: dict[Key, list[float]] = field(default_factory=dict)  # seconds, one a turn
-    memory: dict[Key, int] = field(default_factory=dict)  # bytes
+    memory: dict[Key, int | str] = field(default_factory=dict)  # bytes, or why they are unknown
     missing: dict[Key, str] = field(default_factory=dict)  # why there is no time
-    memory_missing: dict[Key, str] = field(default_factory=dict)
 
     def records(self) -> list[dict[str, Any]]:
         """Plain data, one record for every contestant and pass."""
@@ -34,30 +33,16 @@ class Cell:
         for key in dict.fromkeys([*self.times, *self.missing]):
             record: dict[str, Any] = {"contestant": key[0], "pass": key[1]}
             if times := self.times.get(key):
-                record |= summary(times)
+                least, middle = (float(f"{x:.5g}") for x in (min(times), median(times)))
+                record |= {"minimum": least, "median": middle, "repetitions": len(times)}
             elif key in self.missing:
                 record["missing"] = self.missing[key]
             else:
                 continue
-            if key in self.memory:
-                record["memory"] = self.memory[key]
-            elif key in self.memory_missing:
-                record["memory_missing"] = self.memory_missing[key]
+            if (peak := self.memory.get(key)) is not None:
+                record["memory" if isinstance(peak, int) else "memory_missing"] = peak
             records.append(record)
         return records
-
-
-def summary(times: list[float]) -> dict[str, Any]:
-    """What is told of the turns of a contestant."""
-    return {
-        "minimum": _digits(min(times)),
-        "median": _digits(median(times)),
-        "repetitions": len(times),
-    }
-
-
-def _digits(seconds: float) -> float:
-    return float(f"{seconds:.5g}")
 
 
 @dataclass
@@ -71,20 +56,19 @@ class Runner:
 
 def take_turns(
     own: Runner, rival: Runner | None, repeat: int, budget: float, part: float = 1.0
-) -> Iterator[float]:
+) -> None:
     """Time a call `repeat` times, or until it has used its budget of seconds.
 
-    Before each of its turns the rival has one. Yields before both how much of them is done. Those
-    close to their rival stop after a part of their turns, and have the rest when called again:
-    a slow spell that is longer than all turns of a short call does not decide.
+    Before each of its turns the rival has one. Calls close to their rival stop after a part of
+    their turns, and have the rest when called again: then a slow spell that is longer than all
+    turns of a short call does not decide.
     """
     first = _clock(own.call)
-    if first > budget:  # so long a call is not thrown away; that it was the first is lost in it
+    if first > budget:  # so long a call counts, although it is the first
         own.times.append(first)
     own.close = rival is not None and first < CLOSE * min(rival.times, default=0.0)
     share, until = (_close_share, part) if own.close else (_far_share, 1.0)
-    while (done := share(own.times, repeat, budget) / until) < 1:
-        yield done
+    while share(own.times, repeat, budget) < until:
         if rival is not None:
             rival.times.append(_turn(rival.call))
         own.times.append(_turn(own.call))
