@@ -7,10 +7,11 @@ from functools import partial
 from math import ceil
 from typing import Any
 
+from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from ...workflows.drawing import GRID, INK, Canvas, canvas
+from ...workflows.drawing import GRID, INK, canvas
 from ..report.document import Figure
 from .cases import PASSES
 from .contestants import SDPA
