@@ -10,8 +10,8 @@ from lieattn.geometry import predictors
 from lieattn.geometry.predictors import PREDICTORS, Predictor
 from lieattn.models import baselines
 from lieattn.models.baselines import BASELINES, Baseline
+from lieattn.workflows.preprocessing import make_model
 from lieattn.workflows.settings import TrainSettings
-from lieattn.workflows.trainer import make_model
 
 GROUPS = la.available_groups()
 HIDDEN = torch.tensor([[False, True, False, True, True, False], [False] * 3 + [True] * 3])

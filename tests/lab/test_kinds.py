@@ -11,10 +11,9 @@ from walks import command, write_tum
 
 import lieattn as la
 from lieattn import data
-from lieattn.workflows.kinds import kind_features, kind_of, vocabulary
 from lieattn.workflows.metrics import errors_of, rivals
 from lieattn.workflows.store import load_trained
-from lieattn.workflows.tensors import Stack, stack
+from lieattn.workflows.tensors import Stack, kind_features, kind_of, stack, vocabulary
 
 SIZE = ["--steps", "4", "--every", "2", "--dim", "16", "--layers", "1", "--window", "12"]
 

@@ -296,27 +296,27 @@ def craft(run: Path, path: Path, **changes: Any) -> Path:
         ({"config": {"layers": 10**5}}, "layers=100000 has more than"),
         ({"config": {"layers": 10**30}}, "has more than"),
         ({"config": {"dim": 20_000}}, "dim=20000, layers=3 has more than"),
-        ({"config": []}, r"its config is \[\], expected an object"),
-        ({"scale": 0}, "its scale is 0, expected a number from 1e-30 to 1e.30"),
-        ({"scale": -1}, "its scale is -1"),
-        ({"scale": "metre"}, "its scale is 'metre'"),
-        ({"scale": 10**400}, "its scale is 1000"),
-        ({"normalise": 1}, "its normalise is 1, expected true or false"),
-        ({"chart": "flat"}, "its chart is 'flat', expected principal or polar"),
-        ({"kinds": [1]}, "its kinds is .*a list of texts"),
+        ({"config": []}, r"config must be an object, got \[\]"),
+        ({"scale": 0}, "scale must be a number from 1e-30 to 1e.30, got 0"),
+        ({"scale": -1}, "scale must be a number .*, got -1"),
+        ({"scale": "metre"}, "scale must be a number .*, got 'metre'"),
+        ({"scale": 10**400}, "scale must be a number .*, got 1000"),
+        ({"normalise": 1}, "normalise must be true or false, got 1"),
+        ({"chart": "flat"}, "unknown chart 'flat'; known are principal, polar"),
+        ({"kinds": [1]}, "kinds must be a list of texts"),
         ({"kinds": ["a"] * 1000}, "its tensor .*embed.weight' is"),
-        ({"longest": -1}, "its longest is -1"),
-        ({"longest": True}, "its longest is True, expected a whole number"),
-        ({"longest": 10**7}, "its longest is 10000000, expected a whole number from 0 to 1e.06"),
-        ({"step": 0.5}, "its step is 0.5"),
-        ({"progress": 3}, "its step is None"),
-        ({"settings": [1]}, r"its settings is \[1\], expected an object"),
+        ({"longest": -1}, "longest must be .*, got -1"),
+        ({"longest": True}, "longest must be a whole number .*, got true"),
+        ({"longest": 10**7}, "longest must be a whole number from 0 to 1,000,000, got 10000000"),
+        ({"step": 0.5}, "step must be a whole number .*, got 0.5"),
+        ({"progress": 3}, "progress must be an object, got 3"),
+        ({"settings": [1]}, r"settings must be an object, got \[1\]"),
         ({"settings": {"second_differences": 10**6}}, "its tensor .*embed.weight' is"),
         ({"settings": {"window": 0}}, "window must be a whole number from 3 to 1,000,000, got 0"),
-        ({"group": 3}, "its group is 3, expected text"),
+        ({"group": 3}, "group must be text in quotes, got 3"),
         ({"group": "SE9"}, "unknown group 'SE9'"),
-        ({"learned": [[]]}, "its learned is"),
-        ({"data": None}, "its data is None"),
+        ({"learned": [[]]}, "learned must be a list of texts"),
+        ({"data": None}, "data must be text in quotes, got None"),
         ({"kind": "x"}, "kind 'x', format 5; this lieattn, .*, reads formats 3 to 5"),
         ({"format": 3}, "kind 'lieattn infill', format 3; this"),
         ({"format": True}, "format True"),
@@ -382,12 +382,12 @@ def test_a_checkpoint_of_an_earlier_version_is_used_with_a_note(run: Path, tmp_p
     code, text, errors = command("predict", tmp_path, walk, "--hide", "5", "--json")
     assert (code, errors) == (0, "")
     found = json.loads(text)
-    assert ["is of an earlier lieattn" in note for note in found["notes"]] == [True]
+    assert ["was written by an earlier lieattn" in note for note in found["notes"]] == [True]
     _, text, _ = command("predict", run, walk, "--hide", "5", "--json")
     assert json.loads(text)["sets"] == found["sets"]
     code, text, _ = command("evaluate", tmp_path)
     assert code == 0
-    assert text.count("is of an earlier lieattn") == 1
+    assert text.count("was written by an earlier lieattn") == 1
     # Of this format without its checksum, or with a number that the file does not agree to.
     for content in (as_earlier(tensors, about), pack(tensors, {**about, "format": 3})):
         (tmp_path / BEST).write_bytes(content)

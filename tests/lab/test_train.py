@@ -23,12 +23,11 @@ from held import as_earlier, unpack
 from lieattn import data
 from lieattn._core.errors import RunError
 from lieattn._core.files import pack
-from lieattn.workflows.hiding import hide_some
 from lieattn.workflows.settings import ENOUGH, PRACTICE, TrainSettings, merged
 from lieattn.workflows.sources import parts
 from lieattn.workflows.store import BEST, LAST, LOG, TrainFolder, load_trained
 from lieattn.workflows.tables import print_errors
-from lieattn.workflows.tensors import Stream, stack
+from lieattn.workflows.tensors import Stream, hide_some, stack
 from lieattn.workflows.trainer import Trainer
 from started import Started
 
@@ -245,7 +244,7 @@ def test_a_run_of_an_earlier_version_goes_on_and_ends_with_the_same_bits(
     for name in (LAST, BEST):
         tensors, about = unpack(earlier / name)
         (earlier / name).write_bytes(as_earlier(tensors, of_format(3, about)))
-    assert "is of an earlier lieattn" in load_trained(earlier).note
+    assert "was written by an earlier lieattn" in load_trained(earlier).note
     code, out, errors = command("train", walk, "--out", earlier, *STEADY)
     assert (code, errors) == (0, "")
     assert "Going on from step 20." in out

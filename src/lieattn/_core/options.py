@@ -97,12 +97,28 @@ def require(kind: type, values: dict[str, Any], where: str = "") -> None:
     """
     for name, own in options(kind).items():
         value = values.get(name, own.default)
-        if own.accepts(value) or (value is MISSING and name not in values):
+        if own.accepts(value):
             continue
         if isinstance(value, str) and own.kinds == (str,):
             raise ValueError(where + unknown(name, value, filter(None, own.choices)))
         shown = str(value).lower() if isinstance(value, bool) else printable(repr(value), 60)
+        shown = "nothing" if value is MISSING else shown
         raise ValueError(f"{where}{name} must be {own.expected()}, got {shown}.")
+
+
+def read(kind: type, values: dict[str, Any], where: str = "") -> Any:
+    """A dataclass from JSON; other keys are left out.
+
+    Raises:
+        ValueError: as `require`.
+    """
+    require(kind, values, where)
+    found = {}
+    for name, own in options(kind).items():
+        value = values.get(name, own.default)
+        is_list, is_number = TEXTS in own.kinds, own.kinds == (float,)
+        found[name] = tuple(value) if is_list else float(value) if is_number else value
+    return kind(**found)
 
 
 def _is(value: Any, kind: Any) -> bool:

@@ -1,91 +1,105 @@
-"""Chart and scale of a run: what `data.describe` advises, unless something else was asked for."""
+"""From settings and training windows to preprocessing and model, as `data.describe` advises."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from .. import data
+from .._core.options import option
 from ..data.describe import about, percent
+from ..groups import Group
+from ..groups.base import CHARTS
+from ..models.baselines import BASELINES
+from ..models.infill.config import InfillConfig
+from ..models.infill.model import InfillModel
 from ..nn.config import LieTransformerConfig
-from .kinds import COMMON, vocabulary
 from .settings import AUTO, TrainSettings
+from .tensors import COMMON, vocabulary
 
 SAMPLE = 128  # windows that are looked at: logarithms of Aff(3) take their time
+LARGEST = 1e30  # scale, and its inverse: what is divided by it stays finite
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How poses are seen by a model, and why; `kinds` are those that tokens are told."""
+    """How poses are given to a model: chart, scale, kinds of tokens; and the reasons."""
 
-    chart: str
-    scale: float
-    normalise: bool
-    kinds: tuple[str, ...]
-    reasons: tuple[str, ...]
+    chart: str = option(choices=CHARTS)
+    scale: float = option(least=1 / LARGEST, most=LARGEST)
+    normalise: bool = option()
+    kinds: tuple[str, ...] = option()
+    reasons: tuple[str, ...] = option()
 
 
 def choose_preprocessing(settings: TrainSettings, windows: list[data.PoseSet]) -> Preprocessing:
-    """Chart, scale and normalisation for the training windows, as a sample of them has it."""
+    """Preprocessing as the settings say; what they leave open is chosen for a sample of windows."""
     summary = data.describe(windows[:: -(-len(windows) // SAMPLE)])
-    chart, why_chart = _chart(settings, summary)
-    normalise, why_normalise = _normalise(settings, summary)
-    scale, why_scale = _scale(settings, summary, normalise)
-    kinds, why_kinds = _kinds(settings, windows)
-    reasons = tuple(x for x in (why_chart, why_normalise, why_scale, why_kinds) if x)
-    return Preprocessing(chart, scale, normalise, kinds, reasons)
-
-
-def _chart(settings: TrainSettings, x: data.Summary) -> tuple[str, str]:
-    if settings.chart != AUTO:
-        return settings.chart, f"chart {settings.chart}, as asked"
-    if x.off_chart:
-        share = percent(x.off_chart)
-        return "polar", f"chart polar: {share} of the pairs have no principal logarithm"
-    return "principal", "chart principal: every pair has a logarithm"
-
-
-def _normalise(settings: TrainSettings, x: data.Summary) -> tuple[bool, str]:
-    if isinstance(settings.normalise, bool):
-        return settings.normalise, f"normalise {str(settings.normalise).lower()}, as asked"
-    if x.distance and x.spread and x.spread > 10:
-        fold = about(x.spread)
-        return True, f"normalise: distances differ {fold}-fold between windows"
-    return False, ""
-
-
-def _scale(settings: TrainSettings, x: data.Summary, normalise: bool) -> tuple[float, str]:
-    if not isinstance(settings.scale, str):
-        return float(settings.scale), f"scale {settings.scale:g}, as asked"
-    if not x.distance:
-        return 1.0, ""
-    if 1 / 3 <= x.distance <= 3 and not normalise:
-        return 1.0, f"scale 1: distances of pairs are about {about(x.distance)}"
-    rounded = float(f"{x.distance:.2g}")
-    return rounded, f"scale {about(rounded)}: translations are divided by the distance of pairs"
-
-
-def _kinds(settings: TrainSettings, windows: list[data.PoseSet]) -> tuple[tuple[str, ...], str]:
-    if not settings.kinds:
-        return (), ""
-    found = vocabulary(windows, settings.kinds)
-    if not found:
-        return (), f"no kinds: no first word of a name is in {COMMON} sets or more"
-    shown = ", ".join(found[:3]) + ", ..." * (len(found) > 3)
-    return found, f"{len(found)} kinds of tokens by their names: {shown}"
+    reasons = []
+    chart, normalise, scale = settings.chart, settings.normalise, settings.scale
+    if chart != AUTO:
+        reasons.append(f"chart {chart}, as asked")
+    elif summary.off_chart:
+        share = percent(summary.off_chart)
+        chart, why = "polar", f"{share} of the pairs have no principal logarithm"
+        reasons.append(f"chart polar: {why}")
+    else:
+        chart = "principal"
+        reasons.append("chart principal: every pair has a logarithm")
+    if isinstance(normalise, bool):
+        reasons.append(f"normalise {str(normalise).lower()}, as asked")
+    else:
+        normalise = bool(summary.distance and summary.spread and summary.spread > 10)
+        if normalise and summary.spread:
+            fold = about(summary.spread)
+            reasons.append(f"normalise: distances differ {fold}-fold between windows")
+    if not isinstance(scale, str):
+        reasons.append(f"scale {scale:g}, as asked")
+    elif not summary.distance:
+        scale = 1.0
+    elif 1 / 3 <= summary.distance <= 3 and not normalise:
+        scale = 1.0
+        reasons.append(f"scale 1: distances of pairs are about {about(summary.distance)}")
+    else:
+        scale = float(f"{summary.distance:.2g}")
+        why = "translations are divided by the distance of pairs"
+        reasons.append(f"scale {about(scale)}: {why}")
+    kinds = vocabulary(windows, settings.kinds)
+    if kinds:
+        shown = ", ".join(kinds[:3]) + ", ..." * (len(kinds) > 3)
+        reasons.append(f"{len(kinds)} kinds of tokens by their names: {shown}")
+    elif settings.kinds:
+        reasons.append(f"no kinds: no first word of a name is in {COMMON} sets or more")
+    return Preprocessing(chart, float(scale), normalise, kinds, tuple(reasons))
 
 
 def model_config(settings: TrainSettings, preprocessing: Preprocessing) -> LieTransformerConfig:
-    """What the transformer is built from."""
+    """The config of the transformer."""
     lie = settings.model in ("G", "C")
     return LieTransformerConfig(
         dim=settings.dim,
         heads=settings.heads,
         layers=settings.layers,
         score="mlp" if settings.model == "C" else "norm",
-        # Tokens know their places; without content a score would not.
-        content=lie,
+        content=lie,  # a score of poses alone does not see the places of tokens
         chart=preprocessing.chart,
         normalise=preprocessing.normalise and lie,
         pose_updates=settings.pose_updates and lie,
         dropout=settings.dropout,
     )
+
+
+def make_model(
+    group: Group, settings: TrainSettings, config: LieTransformerConfig, kinds: int
+) -> InfillModel:
+    """The model of the settings."""
+    baseline = BASELINES.get(settings.model)
+    built = baseline.model if baseline else InfillModel
+    options = InfillConfig(
+        encoder=config,
+        second_differences=settings.second_differences,
+        features=kinds,
+        absolute_frame=settings.absolute_frame and not (baseline and baseline.absolute),
+        copies=settings.copies,
+        analogies=settings.analogies,
+    )
+    return built(group, options)

@@ -21,14 +21,14 @@ from ..data.describe import about
 from ..models.infill.model import InfillModel
 from .display import Display
 from .metrics import examine
-from .preprocessing import Preprocessing, choose_preprocessing, model_config
+from .preprocessing import Preprocessing, choose_preprocessing, make_model, model_config
 from .process_group import ProcessGroup
 from .settings import TrainSettings, models
 from .sources import Parts, parts
 from .store import RESULT, TrainFolder, load_trained
 from .tables import print_errors
 from .tensors import examination, stack
-from .trainer import Trainer, make_model
+from .trainer import Trainer
 
 LOCK = ".lock"
 

@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import cos, pi
+from math import cos, inf, pi
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from .._core.options import option
 from .._core.random import generator
 from ..geometry.errors import relative_errors, softened
 from ..geometry.interpolation import interpolate
-from ..groups import Group
-from ..models.baselines import BASELINES
-from ..models.infill.config import InfillConfig
 from ..models.infill.loss import LOG_ERRORS, infill_losses
 from ..models.infill.model import InfillModel
-from ..nn.config import LieTransformerConfig
 from .errors import block_errors
-from .hiding import longest_hidden
 from .process_group import ProcessGroup
 from .settings import TrainSettings
-from .tensors import Stack, Stream, examination
+from .tensors import Stack, Stream, examination, longest_hidden
 
 MEASURED = 512  # windows on which the errors of interpolation are measured
 PAIRS = 2**21  # of tokens, at once, in those: long windows are fewer
@@ -31,30 +27,13 @@ WARM_UP = 0.05  # of the steps
 MOMENTS = ("exp_avg", "exp_avg_sq")  # that Adam keeps of every parameter
 
 
-def make_model(
-    group: Group, settings: TrainSettings, config: LieTransformerConfig, kinds: int
-) -> InfillModel:
-    """The model that was asked for."""
-    baseline = BASELINES.get(settings.model)
-    built = baseline.model if baseline else InfillModel
-    options = InfillConfig(
-        encoder=config,
-        second_differences=settings.second_differences,
-        features=kinds,
-        absolute_frame=settings.absolute_frame and not (baseline and baseline.absolute),
-        copies=settings.copies,
-        analogies=settings.analogies,
-    )
-    return built(group, options)
-
-
 @dataclass
 class Progress:
     """How far a run is; with the tensors of a `Trainer`, all that the next step depends on."""
 
-    step: int = 0
-    best_loss: float = float("inf")
-    best_step: int = 0
+    step: int = option(0, least=0, most=10**9)
+    best_loss: float = option(inf)
+    best_step: int = option(0, least=0, most=10**9)
 
 
 class Trainer:
