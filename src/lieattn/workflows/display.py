@@ -3,80 +3,64 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-LINES = 10  # of a run, where there is no terminal
+LINES = 10  # of a run, without a terminal
 
 
 class Display:
     """Shows steps and validations.
 
     Args:
-        steps: of the run.
-        done: those that were there already.
+        steps: number of steps of the run.
+        done: those of earlier sessions.
     """
 
     def __init__(self, console: Console, steps: int, done: int) -> None:
         self.console, self.steps, self.first = console, steps, done
         self.started = time.monotonic()
         self.printed = done
-        self.bar: Progress | None = None
-        if console.is_terminal:
-            self.bar = Progress(
-                BarColumn(bar_width=16),
-                TextColumn("{task.percentage:>3.0f}%"),
-                TimeElapsedColumn(),
-                TextColumn("left"),
-                TimeRemainingColumn(elapsed_when_finished=False),
-                TextColumn("{task.fields[note]}", style="dim"),
-                console=console,
-            )
-            self.task = self.bar.add_task("", total=steps, completed=done, note="")
+        self.bar = Progress(
+            BarColumn(bar_width=16),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(elapsed_when_finished=False),
+            TextColumn("{task.fields[note]}", style="dim"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.task = self.bar.add_task("", total=steps, completed=done, note="")
 
     def __enter__(self) -> Display:
-        if self.bar is not None:
-            self.bar.start()
+        self.bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+    def __exit__(self, *error: object) -> None:
+        self.bar.stop()
 
     def step(self) -> None:
-        if self.bar is not None:
-            self.bar.advance(self.task)
+        self.bar.advance(self.task)
 
-    def validated(self, step: int, line: dict[str, Any]) -> None:
-        """News of a validation."""
+    def validated(self, line: dict[str, Any]) -> None:
+        """Show the losses of a line of the log."""
+        step = line["step"]
         note = f"loss {line['train_loss']:.3f}, validation {line['valid_loss']:.3f}"
         note += ", best" if line["best"] else ""
-        if self.bar is not None:
+        if self.console.is_terminal:
             self.bar.update(self.task, note=note)
         elif step - self.printed >= self.steps / LINES or step >= self.steps:
             self.printed = step
             seconds = time.monotonic() - self.started
             left = seconds / max(step - self.first, 1) * (self.steps - step)
             text = f"step {step:>{len(str(self.steps))}} of {self.steps}, {note}"
-            if step < self.steps:
-                text += f", {clock(left)} left"
+            text += f", {clock(left)} left" if step < self.steps else ""
             self.console.print(text, highlight=False, soft_wrap=True)
 
 

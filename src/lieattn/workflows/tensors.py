@@ -38,6 +38,9 @@ class Stack(NamedTuple):
         return Stack(self.poses[:, :size], self.mask[:, :size], features), hidden[:, :size]
 
 
+Exam = list[tuple[Stack, Tensor]]  # windows, and what is hidden in them
+
+
 def stack(windows: Sequence[data.PoseSet], scale: float, kinds: Sequence[str] = ()) -> Stack:
     """Windows moved to the origin and divided by a scale in float64, then cast; the features of a
     token are its kind."""
@@ -183,14 +186,12 @@ class Stream:
         return rows, hide_some(rows.mask, self.share, self.gaps, own)
 
 
-def examination(
-    windows: Stack, share: float, gaps: str, seed: int, part: str
-) -> list[tuple[Stack, Tensor]]:
+def examination(windows: Stack, share: float, gaps: str, seed: int, part: str) -> Exam:
     """Hidden tokens for validation and test, the same every time.
 
     They are drawn several times if the windows are few.
     """
-    drawn: list[tuple[Stack, Tensor]] = []
+    drawn: Exam = []
     while len(drawn) < MOST_DRAWS and sum(int(x.sum()) for _, x in drawn) < ENOUGH:
         own = generator(part, seed, len(drawn))
         drawn.append((windows, hide_some(windows.mask, share, gaps, own)))

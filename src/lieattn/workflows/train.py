@@ -1,11 +1,11 @@
-"""`lieattn train`: read, choose, train, and say what came out."""
+"""`lieattn train`: read, choose the preprocessing, train, and print the errors on the test part."""
 
 from __future__ import annotations
 
 import shlex
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,6 @@ from .._core.folders import exclusive, write_bytes, writing
 from .._core.random import generator
 from .._core.stopping import held, keep, unwinding
 from ..data.describe import about
-from ..models.infill.model import InfillModel
 from .display import Display
 from .metrics import examine
 from .preprocessing import Preprocessing, choose_preprocessing, make_model, model_config
@@ -27,7 +26,7 @@ from .settings import TrainSettings, models
 from .sources import Parts, parts
 from .store import RESULT, TrainFolder, load_trained
 from .tables import print_errors
-from .tensors import examination, stack
+from .tensors import Exam, examination, stack
 from .trainer import Trainer
 
 LOCK = ".lock"
@@ -42,33 +41,47 @@ def train(
     overwrite: bool = False,
     tensorboard: bool = False,
 ) -> None:
-    """Train to the end, from where the folder is; print the table of test errors.
+    """Train to the end, from the last checkpoint of the folder if there is one.
 
+    Args:
+        console: quiet in all processes but one.
     Raises:
-        RunError: something that the user can mend. Checkpoints are on disk.
+        RunError: an error that the user can correct. Checkpoints are on disk.
     """
     found = parts(settings)
     preprocessing = choose_preprocessing(settings, found.train)
-    folder = TrainFolder(out)
-    with _lock(out, processes):
-        if processes.writes:
-            folder.require_claimable(settings, found.digest, processes.size, overwrite)
+    folder, claim = TrainFolder(out), (settings, found.digest, processes.size, overwrite)
+    if not processes.writes:
         trainer = make_trainer(settings, found, preprocessing, processes)
-        board = _board_of(out) if tensorboard and processes.writes else nullcontext()
-        if processes.writes:  # last: it may empty the folder
-            folder.claim(settings, found.digest, processes.size, overwrite)
-            _announce(settings, found, preprocessing, trainer.model, console)
+        trainer.restore(None, None)
+        with unwinding():
+            list(_lines(trainer, Display(console, settings.steps, trainer.progress.step)))
+        return
+    with writing(out):
+        out.mkdir(parents=True, exist_ok=True)
+    with exclusive(out / LOCK, wait_for_it=False):
+        folder.require_claimable(*claim)
+        trainer = make_trainer(settings, found, preprocessing, processes)
+        writer = _summary_writer() if tensorboard else None
+        folder.claim(*claim)  # last: it may empty the folder
+        _announce(trainer, found, preprocessing, console)
         _restore(trainer, folder, console)
-        if processes.writes:
-            if trainer.finished:
-                console.print(f"Finished before: {out}. --overwrite trains anew.", soft_wrap=True)
-            _keep(trainer.progress.step, overwrite)
-        with unwinding(), board as writer:
-            _loop(trainer, folder, preprocessing, found, console, writer, overwrite)
-        if processes.writes:
-            result = examine_best(trainer.settings, found, preprocessing, folder)
-            print_errors(result, console)
-            _say_next(out, settings, console)
+        if trainer.finished:
+            console.print(f"Finished before: {out}. --overwrite trains anew.", soft_wrap=True)
+        _keep(trainer.progress.step, overwrite)
+        board = writer(str(out / "tensorboard")) if writer else nullcontext()
+        display = Display(console, settings.steps, trainer.progress.step)
+        with unwinding(), board as curves, display:
+            for line in _lines(trainer, display):
+                _require_finite(trainer, out)
+                with held():
+                    folder.append_log(line)
+                    folder.save(trainer, preprocessing, found, best=line["best"])
+                    _keep(line["step"], overwrite)
+                display.validated(line)
+                for part in ("train", "valid") if curves else ():
+                    curves.add_scalar(f"loss/{part}", line[f"{part}_loss"], line["step"])
+        _test(settings, found, preprocessing, out, console)
 
 
 def make_trainer(
@@ -77,7 +90,7 @@ def make_trainer(
     preprocessing: Preprocessing,
     processes: ProcessGroup | None = None,
 ) -> Trainer:
-    """A trainer at its start; the model is a function of the seed."""
+    """A trainer at its start. The model depends on the settings and the data alone."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator("initialisation", settings.seed).initial_seed())
         config = model_config(settings, preprocessing)
@@ -88,66 +101,46 @@ def make_trainer(
     return Trainer(settings, model, train, valid, processes)
 
 
-def examine_best(
-    settings: TrainSettings, found: Parts, preprocessing: Preprocessing, folder: TrainFolder
-) -> dict[str, Any]:
-    """Errors of the best model on the test part; kept in the folder."""
-    trained = load_trained(folder.path)
-    exam = hidden_of_test(settings, found, preprocessing)
-    result = examine({settings.model: trained.model}, exam, preprocessing.scale)
-    write_bytes(folder.path / RESULT, json_bytes(result))
-    return result
-
-
-def hidden_of_test(settings: TrainSettings, found: Parts, preprocessing: Preprocessing) -> Any:
+def hidden_of_test(settings: TrainSettings, found: Parts, preprocessing: Preprocessing) -> Exam:
     """The hidden tokens of the test part: the same for all models of one seed."""
     windows = stack(found.test, preprocessing.scale, preprocessing.kinds)
     return examination(windows, settings.hide, settings.gaps, settings.seed, "test")
 
 
-def _loop(
-    trainer: Trainer,
-    folder: TrainFolder,
-    preprocessing: Preprocessing,
-    found: Parts,
-    console: Console,
-    board: Any,
-    overwrite: bool,
+def _test(
+    settings: TrainSettings, found: Parts, preprocessing: Preprocessing, out: Path, console: Console
 ) -> None:
-    settings, writes = trainer.settings, trainer.processes.writes
+    """Errors of the best model on the test part: into the folder, and as a table."""
+    exam = hidden_of_test(settings, found, preprocessing)
+    best = {settings.model: load_trained(out).model}
+    result = examine(best, exam, preprocessing.scale)
+    write_bytes(out / RESULT, json_bytes(result))
+    print_errors(result, console)
+    names = f"{shlex.quote(str(out))} {shlex.quote(settings.files[0])}"
+    _print(console, f"\nmodel      {out}\nnext       lieattn predict {names} --hide 10%")
+
+
+def _lines(trainer: Trainer, display: Display) -> Iterator[dict[str, Any]]:
+    """Train to the end; the line of the log for each validation."""
     started, losses = time.monotonic(), []
-    quiet = Console(quiet=True)
-    done = trainer.progress.step
-    with Display(console if writes else quiet, settings.steps, done) as display:
-        while not trainer.finished:
-            losses.append(trainer.step())
-            display.step()
-            step = trainer.progress.step
-            if step % settings.every and not trainer.finished:
-                continue
-            line: dict[str, Any] = {
-                "step": step,
-                "rate": trainer.rate(step - 1),
-                "train_loss": sum(losses) / len(losses),
-                **trainer.validate(),
-                "seconds": round(time.monotonic() - started, 2),
-            }
-            losses = []
-            if writes and not all(x.isfinite().all() for x in trainer.model.parameters()):
-                raise RunError(_diverged(folder, step))
-            if writes:
-                with held():
-                    folder.append_log(line)
-                    folder.save(trainer, preprocessing, found, best=line["best"])
-                    _keep(step, overwrite)
-                display.validated(step, line)
-                if board is not None:
-                    board.add_scalar("loss/train", line["train_loss"], step)
-                    board.add_scalar("loss/valid", line["valid_loss"], step)
+    while not trainer.finished:
+        losses.append(trainer.step())
+        display.step()
+        step = trainer.progress.step
+        if step % trainer.settings.every and not trainer.finished:
+            continue
+        yield {
+            "step": step,
+            "rate": trainer.rate(step - 1),
+            "train_loss": sum(losses) / len(losses),
+            **trainer.validate(),
+            "seconds": round(time.monotonic() - started, 2),
+        }
+        losses = []
 
 
 def _keep(step: int, overwrite: bool) -> None:
-    """What is left for the same command if it is stopped now."""
+    """Set what is said of the run if it is stopped now."""
     then = "the same command, without --overwrite," if overwrite else "the same command"
     if step:
         keep(f"The last checkpoint (step {step}) is kept; {then} goes on from there.")
@@ -155,17 +148,15 @@ def _keep(step: int, overwrite: bool) -> None:
         keep(f"There is no checkpoint yet: {then} starts anew.")
 
 
-def _diverged(folder: TrainFolder, step: int) -> str:
-    return (
-        f"training diverged before step {step}: parameters are not finite. {folder.path} keeps the "
-        "checkpoints before that. Try a smaller --rate, or --scale."
-    )
+def _require_finite(trainer: Trainer, out: Path) -> None:
+    if not all(x.isfinite().all() for x in trainer.model.parameters()):
+        raise RunError(
+            f"training diverged before step {trainer.progress.step}: parameters are not finite. "
+            f"{out} keeps the checkpoints before that. Try a smaller --rate, or --scale."
+        )
 
 
 def _restore(trainer: Trainer, folder: TrainFolder, console: Console) -> None:
-    if not trainer.processes.writes:
-        trainer.restore(None, None)
-        return
     warn = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
     tensors, progress = folder.load(lambda text: warn.print(f"warning: {text}"), trainer.tensors())
     trainer.restore(tensors, progress)
@@ -174,17 +165,7 @@ def _restore(trainer: Trainer, folder: TrainFolder, console: Console) -> None:
         console.print(f"Going on from step {trainer.progress.step}.", highlight=False)
 
 
-@contextmanager
-def _lock(out: Path, processes: ProcessGroup) -> Iterator[None]:
-    if processes.writes:
-        with writing(out):
-            out.mkdir(parents=True, exist_ok=True)
-    with exclusive(out / LOCK, wait_for_it=False) if processes.writes else nullcontext():
-        yield
-
-
-def _board_of(out: Path) -> Any:
-    """What writes curves for TensorBoard, once it is entered."""
+def _summary_writer() -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -192,49 +173,33 @@ def _board_of(out: Path) -> Any:
             "--tensorboard needs tensorboard: pip install tensorboard. Without it log.jsonl holds "
             "the same numbers."
         ) from None
-
-    @contextmanager
-    def board() -> Iterator[Any]:
-        with SummaryWriter(str(out / "tensorboard")) as writer:
-            yield writer
-
-    return board()
+    return SummaryWriter
 
 
 def _announce(
-    settings: TrainSettings,
-    found: Parts,
-    preprocessing: Preprocessing,
-    model: InfillModel,
-    console: Console,
+    trainer: Trainer, found: Parts, preprocessing: Preprocessing, console: Console
 ) -> None:
-    """What is about to be done, and why so."""
-
-    def line(name: str, text: str) -> None:
-        console.print(f"[dim]{name:<9}[/dim] ", end="")
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
-
-    for note in found.notes:
-        line("note", note)
+    """Print what is about to be trained, on what, and why."""
+    settings, model = trainer.settings, trainer.model
     names = ", ".join(Path(x).name for x in settings.files[:3])
-    more = f" and {len(settings.files) - 3} more" if len(settings.files) > 3 else ""
-    line("data", f"{names}{more}, windows of {settings.window}: {found.counts}")
-    line("split", found.how)
-    for reason in preprocessing.reasons:
-        line("advice", reason)
+    names += f" and {len(settings.files) - 3} more" if len(settings.files) > 3 else ""
     count = sum(p.numel() for p in model.parameters())
     title = models()[settings.model]
-    line("model", f"{settings.model} on {found.group}, {title}, {count:,} numbers")
+    lines = [
+        *(("note", note) for note in found.notes),
+        ("data", f"{names}, windows of {settings.window}: {found.counts}"),
+        ("split", found.how),
+        *(("advice", reason) for reason in preprocessing.reasons),
+        ("model", f"{settings.model} on {found.group}, {title}, {count:,} numbers"),
+    ]
     kinds = [b.kind for b in found.group.blocks]
     if "translation" in kinds:
-        typical = model.unit[kinds.index("translation")].item() * preprocessing.scale
-        line("start", f"interpolation, whose loss is 1: off by {about(typical)} in position")
+        typical = about(model.unit[kinds.index("translation")].item() * preprocessing.scale)
+        lines.append(("start", f"interpolation, whose loss is 1: off by {typical} in position"))
+    for name, text in lines:
+        console.print(f"[dim]{name:<9}[/dim] ", end="")
+        _print(console, text)
 
 
-def _say_next(out: Path, settings: TrainSettings, console: Console) -> None:
-    folder, example = shlex.quote(str(out)), shlex.quote(settings.files[0])
-    for text in (
-        f"\nmodel      {out}",
-        f"next       lieattn predict {folder} {example} --hide 10%",
-    ):
-        console.print(text, highlight=False, markup=False, soft_wrap=True)
+def _print(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
