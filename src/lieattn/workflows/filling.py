@@ -123,15 +123,14 @@ def _answers(
 ) -> tuple[Tensor, Tensor]:
     """Poses and bounds of tokens `i` seen from windows `start` to `stop`."""
     group, scale = trained.group, trained.preprocessing.scale
-    pieces = [_seen(piece(x, start, stop), visible[start:stop]) for _, start, stop in spans]
+    eye = torch.eye(group.matrix_size, dtype=x.poses.dtype)
+    seen = replace(x, poses=torch.where(visible[:, None, None], x.poses, eye), mask=visible)
+    pieces = [piece(seen, start, stop) for _, start, stop in spans]
     windows = stack(pieces, scale, trained.preprocessing.kinds)
-    size = windows.mask.shape[1]
-    there = torch.zeros(len(spans), size, dtype=torch.bool)
-    for row, (_, start, stop) in enumerate(spans):
-        there[row, : stop - start] = True
+    token, start, stop = torch.tensor(spans).T
+    there = torch.arange(windows.mask.shape[1]) < (stop - start)[:, None]
     hidden = there & ~windows.mask
-    rows = torch.arange(len(spans))
-    places = torch.tensor([i - start for i, start, _ in spans])
+    rows, places = torch.arange(len(spans)), token - start
     try:
         done = trained.model.fill(
             windows.poses, missing=hidden, mask=there, features=windows.features, level=level
@@ -149,10 +148,3 @@ def _not_finite(trained: Trained, x: data.PoseSet) -> Unfillable:
         f"the model {trained.path} gives no finite answer for {printable(x.name)!r}: its weights, "
         "or the poses, are too large. Train it again, or look at the poses with lieattn data."
     )
-
-
-def _seen(x: data.PoseSet, visible: Tensor) -> data.PoseSet:
-    """A set in which hidden poses are masked."""
-    eye = torch.eye(x.poses.shape[-1], dtype=x.poses.dtype)
-    poses = torch.where(visible[:, None, None], x.poses, eye)
-    return data.PoseSet(x.group, poses, visible, x.names, x.name, x.source)

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from .. import data
 from .._core.errors import RunError
-from .._core.folders import require_folder, require_other
+from .._core.folders import require_folder, require_other, writing
 from .._core.random import generator
 from .._core.stopping import written
 from .._core.text import LINE, printable, quoted
 from ..groups import SE3
-from .answers import ONE_TRAJECTORY, print_filled, to_dict, write_poses
+from .answers import print_filled, to_dict
 from .filling import Filled, Unfillable, fill_set
 from .inspection.findings import built_in, is_builtin
 from .store import Trained, load_trained
@@ -27,7 +27,7 @@ from .store import Trained, load_trained
 
 @dataclass(frozen=True)
 class PredictRequest:
-    """What was asked for on the command line."""
+    """The options of the command."""
 
     checkpoint: Path
     files: list[str]
@@ -46,11 +46,43 @@ def predict(
     plot: Path | None = None,
     save: Path | None = None,
 ) -> list[str]:
-    """Fill and show; what could not be filled comes back, a sentence each.
+    """Fill the gaps and show them. Returns a sentence for each file or set that was not filled.
 
     Raises:
-        RunError: something that keeps all of it from being done.
+        RunError: an error that concerns all of it.
     """
+    trained = _checked_model(asked, plot, save)
+    done = _Done(notes=[trained.note] if trained.note else [])
+    for name in asked.files:
+        _fill_file(asked, trained, name, done)
+    if not done.filled and not done.problems:
+        raise RunError(
+            f"nothing is missing in {', '.join(asked.files)}: every row has a pose. Write nan "
+            "where there is none, or hide some with --hide 10% or --hide 3,7-9."
+        )
+    if as_json:
+        found = to_dict(trained, done.filled, asked.level)
+        found |= {"problems": done.problems, "notes": done.notes}
+        console.print(Text(json.dumps(found, indent=1)), soft_wrap=True)
+    elif done.filled:
+        print_filled(trained, done.filled, asked.level, console)
+        for note in done.notes:
+            console.print(Text(printable(note, LINE)), style="dim", soft_wrap=True)
+    if plot is not None and done.filled:
+        from .picture import draw
+
+        draw(trained, done.filled, plot)
+    if save is not None and done.filled:
+        with written(save):
+            _save(save, done)
+    if done.filled and not as_json:
+        for path in filter(None, (plot, save)):
+            console.print(Text(str(path)), soft_wrap=True)
+    return [printable(problem, LINE) for problem in done.problems]
+
+
+def _checked_model(asked: PredictRequest, plot: Path | None, save: Path | None) -> Trained:
+    """The model, after a check that files can be written: before the work is done."""
     if plot is not None:
         from .drawing import require_drawable
 
@@ -63,50 +95,20 @@ def predict(
     trained = load_trained(asked.checkpoint)
     one = trained.group is SE3 and len(asked.files) == 1
     if save is not None and save.suffix == ".tum" and not one:
-        raise RunError(ONE_TRAJECTORY)
-    done = _Done(notes=[trained.note] if trained.note else [])
-    for name in asked.files:
-        _fill_file(asked, trained, name, done)
-    filled, problems = done.filled, done.problems
-    if not filled and not problems:
-        raise RunError(
-            f"nothing is missing in {', '.join(asked.files)}: every row has a pose. Write nan "
-            "where there is none, or hide some with --hide 10% or --hide 3,7-9."
-        )
-    if as_json:
-        found = to_dict(trained, filled, asked.level)
-        found |= {"problems": problems, "notes": done.notes}
-        console.print(Text(json.dumps(found, indent=1)), soft_wrap=True)
-    elif filled:
-        print_filled(trained, filled, asked.level, console)
-        for note in done.notes:
-            console.print(Text(printable(note, LINE)), style="dim", soft_wrap=True)
-    paths = []
-    if plot is not None and filled:
-        from .picture import draw
-
-        draw(trained, filled, plot)
-        paths.append(plot)
-    if save is not None and filled:
-        with written(save):
-            write_poses(save, done.after, nanoseconds=done.nanoseconds)
-        paths.append(save)
-    if not as_json:
-        for path in paths:
-            console.print(Text(str(path)), soft_wrap=True)
-    return [printable(problem, LINE) for problem in problems]
+        raise RunError("--save x.tum takes one trajectory of SE(3); .npz takes any sets.")
+    return trained
 
 
 @dataclass
 class _Done:
-    """What came of files.
+    """What has been done of the files.
 
     Attributes:
-        filled: sets in which something was missing.
-        after: all sets, those too that have no gaps to fill.
-        problems: what could not be filled, a sentence each.
-        notes: of the readers, but for gaps.
-        nanoseconds: whether poses are named by such, not by seconds.
+        filled: sets in which poses were missing.
+        after: all sets, those without gaps too.
+        problems: a sentence for each file or set that was not filled.
+        notes: of the readers.
+        nanoseconds: whether names of poses are nanoseconds.
     """
 
     filled: list[Filled] = field(default_factory=list)
@@ -114,6 +116,14 @@ class _Done:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     nanoseconds: bool = False
+
+
+def _save(path: Path, done: _Done) -> None:
+    try:
+        with writing(path, "--save"):
+            data.save(path, done.after, nanoseconds=done.nanoseconds)
+    except ValueError as error:
+        raise RunError(f"cannot write {path}: {error}") from None
 
 
 def _fill_file(asked: PredictRequest, trained: Trained, name: str, done: _Done) -> None:
@@ -194,16 +204,15 @@ def parse_places(text: str) -> list[int]:
     [3, 7, 8, 9]
     """
     places: list[int] = []
-    for part in text.split(","):
-        found = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+    for part in map(str.strip, text.split(",")):
+        found = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
         if found is None:
             raise RunError(
                 f"--hide takes a share such as 10%, or places such as 3,7-9, counted from 0; got "
-                f"{part.strip()!r}."
+                f"{part!r}."
             )
-        first = int(found[1])
-        last = int(found[2]) if found[2] else first
-        if last < first or last - first > 1_000_000:
-            raise RunError(f"--hide: {part.strip()!r} is no range of places.")
+        first, last = int(found[1]), int(found[2] or found[1])
+        if not first <= last <= first + 1_000_000:
+            raise RunError(f"--hide: {part!r} is no range of places.")
         places += range(first, last + 1)
     return places
