@@ -5,7 +5,7 @@ Files are checked against them, and commands take their options from them.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from math import inf
 from types import UnionType
 from typing import Any, get_args, get_type_hints
@@ -32,8 +32,9 @@ class Option:
         help, panel: text and group of options in the help of a command.
         least, most: bounds of numbers.
         ends: "[" and "]" for bounds that may be reached, "(" and ")" for others.
-        choices: the texts that it may be, or a function that lists them.
+        choices: the texts that it may be.
         practice: the default of a command, if it differs from that of the dataclass.
+        kinds, default: types and default of the field.
     """
 
     help: str = ""
@@ -71,9 +72,20 @@ class Option:
         return " or ".join({**WORDS, **number, **text}[kind] for kind in self.kinds)
 
 
-def option(default: Any = MISSING, help: str = "", panel: str = "", **more: Any) -> Any:
-    """A field of a dataclass with an `Option`."""
-    return field(default=default, metadata={"help": help, "panel": panel, **more})
+def option(
+    default: Any = MISSING,
+    help: str = "",
+    panel: str = "",
+    least: float = -inf,
+    most: float = inf,
+    ends: str = "[]",
+    *,
+    choices: Any = (),
+    practice: Any = None,
+) -> Any:
+    """A field of a dataclass with an `Option`; `choices` may be a function."""
+    own = Option(help, panel, least, most, ends, practice=practice)
+    return field(default=default, metadata={"option": own, "choices": choices})
 
 
 def options(kind: type) -> dict[str, Option]:
@@ -83,9 +95,10 @@ def options(kind: type) -> dict[str, Option]:
     for x in fields(kind):
         hint = types[x.name]
         kinds = get_args(hint) if isinstance(hint, UnionType) else (hint,)
-        choices = x.metadata.get("choices", ())
-        listed = tuple(choices() if callable(choices) else choices)
-        found[x.name] = Option(**{**x.metadata, "choices": listed}, kinds=kinds, default=x.default)
+        own = x.metadata.get("option", Option())
+        known = x.metadata.get("choices", ())
+        choices = tuple(known() if callable(known) else known)
+        found[x.name] = replace(own, choices=choices, kinds=kinds, default=x.default)
     return found
 
 

@@ -10,8 +10,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from .._core.errors import RunError
 
-# What `lieattn --help` says of a command: the first paragraph of its docstring, which it would take
-# seconds to import. A test compares them.
+# The first paragraph of each command's docstring, which it would take seconds to import. A test
+# compares them.
 COMMANDS = {
     "verify": "Compute the paper's table of instantiations and measure the laws it proves.",
     "reproduce": "Run the paper's experiments; write a report of tables and figures.",
@@ -24,12 +24,21 @@ COMMANDS = {
 }
 
 
-# What stands for a value in help texts. Flags have none, and lists are said to be repeatable.
+# Metavariables of types. Flags have none.
 VALUES = {"bool": "", "int": "N", "float": "X", "Path": "PATH", "str": "TEXT"}
 
 
-class Command(TyperCommand):
-    """A command whose help has short types, to leave room for descriptions."""
+class Short:
+    """Help with short types, to leave room for descriptions."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        for parameter in self.get_params(ctx):  # type: ignore[attr-defined]
+            shorten(parameter)
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+
+class Command(Short, TyperCommand):
+    """A command that refuses earlier names of options with the new one."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         known = {name for x in self.get_params(ctx) for name in (*x.opts, *x.secondary_opts)}
@@ -38,11 +47,6 @@ class Command(TyperCommand):
             if option.startswith("--") and option not in known:
                 _require_no_earlier_name(option)
         return super().parse_args(ctx, args)
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        for parameter in self.get_params(ctx):
-            shorten(parameter)
-        super().format_help(ctx, formatter)
 
 
 def _require_no_earlier_name(option: str) -> None:
@@ -56,7 +60,7 @@ def _require_no_earlier_name(option: str) -> None:
 
 
 def shorten(parameter: Any) -> None:
-    """Short words for types, no ranges, one form of a flag. Help alone: the process ends then."""
+    """Short types, no ranges, one form of a flag. For help only: the process ends after it."""
     parameter.min = parameter.max = None
     if parameter.param_type_name == "argument":
         parameter.display_type_rich = lambda ctx: None
@@ -80,7 +84,7 @@ def load(name: str) -> TyperCommand:
     return command
 
 
-class Commands(TyperGroup):
+class Commands(Short, TyperGroup):
     """A group that imports a command only when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -90,11 +94,6 @@ class Commands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
-
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        for parameter in self.get_params(ctx):
-            shorten(parameter)
-        super().format_help(ctx, formatter)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, _, rest = super().resolve_command(ctx, args)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from .shared import errors_told
+from .shared import JSON, errors_told
 
 
 def evaluate(
@@ -19,7 +19,7 @@ def evaluate(
         list[str] | None,
         typer.Option(help="Files, or a data set; the test part of training. Repeatable."),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Annotated[bool, JSON] = False,
     out: Annotated[Path | None, typer.Option(help="Write the JSON here too.")] = None,
 ) -> None:
     """Errors on hidden poses of the test part, beside those of simple rivals.

@@ -9,29 +9,29 @@ import typer
 from rich.console import Console
 
 from .._core.errors import RunError
-from .shared import FILES, errors_told
+from .shared import FILES, JSON, errors_told
 
 
 def predict(
     checkpoint: Annotated[Path, typer.Argument(help="Folder or checkpoint of lieattn train.")],
     files: Annotated[list[str], FILES],
     hide: Annotated[
-        str, typer.Option(help="Hide some too: 10%, or places 3,7-9, counted from 0.")
+        str, typer.Option(help="Hide poses too: 10%, or places 3,7-9, counted from 0.")
     ] = "",
     level: Annotated[
         float, typer.Option(help="Share of answers within their bounds: 0.5, 0.8, 0.9, 0.95.")
     ] = 0.9,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: Annotated[bool, JSON] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw them: .png, .svg, .pdf.")] = None,
     save: Annotated[Path | None, typer.Option(help="Write all poses: .npz, .tum.")] = None,
-    format: Annotated[str, typer.Option(help="Of the files; what they look like.")] = "",
-    group: Annotated[str, typer.Option(help="Take poses as of this group.")] = "",
-    seed: Annotated[int, typer.Option(help="Of what a share hides.")] = 0,
+    format: Annotated[str, typer.Option(help="Format of the files; by default recognised.")] = "",
+    group: Annotated[str, typer.Option(help="Read poses as elements of this group.")] = "",
+    seed: Annotated[int, typer.Option(help="Seed of what a share hides.")] = 0,
 ) -> None:
     """Fill the gaps of files: rows without a pose (nan), and those hidden with --hide.
 
-    Every answer comes with bounds, which hold for a share --level of answers
-    on data like those of validation.
+    Every answer has bounds, which hold for the share --level of answers on
+    data like the validation part.
 
     Exits with 2 if a file or set could not be filled; the others are filled.
     """

@@ -13,25 +13,28 @@ from .shared import errors_told
 
 def realdata(
     group: Annotated[
-        list[str] | None, typer.Option(help="One of the paper's six; all of them. Repeatable.")
+        list[str] | None, typer.Option(help="One of the paper's six; by default all. Repeatable.")
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ... of every model.")] = 3,
     steps: Annotated[
-        int | None, typer.Option(min=10, help="Batches of every run; as was found best.")
+        int | None,
+        typer.Option(min=10, help="Batches of every run; by default those of the recipe."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the runs and the report.")] = Path(
         "runs/realdata"
     ),
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one a core.")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default one per core.")
+    ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Run anew what is finished.")
+        bool, typer.Option("--overwrite", help="Run finished runs again.")
     ] = False,
 ) -> None:
     """Train models on the data sets that come along, beside simple rivals.
 
-    Writes a report of tables and figures. Stop it any way you like: the same
-    command goes on from where it was. On SE(3) invariant-point-attention
-    joins in, if it is installed.
+    Writes a report of tables and figures. After any interruption the same
+    command resumes. On SE(3) invariant-point-attention is included if it is
+    installed.
     """
     from ..lab.paper.reproduce import cores
     from ..lab.realdata.plan import chosen, plan

@@ -14,13 +14,14 @@ from ..data import DATASETS
 FILES = typer.Argument(
     help=f"Files of poses, or a data set: {', '.join(DATASETS)}.", show_default=False
 )
+JSON = typer.Option("--json", help="Print JSON.")
 
 
 @contextlib.contextmanager
 def errors_told(quiet: bool = False) -> Iterator[Callable[[str], None]]:
-    """Each error is one line without a traceback; after any of them the exit code is 2.
+    """Print errors as one line each, without a traceback; the exit code is then 2.
 
-    What comes back prints such a line, for commands that go on after an error.
+    Yields a function that prints such a line, for commands that go on after an error.
     """
     errors = Console(stderr=True, highlight=False, markup=False, soft_wrap=True, quiet=quiet)
     told = []

@@ -80,7 +80,7 @@ def _of_settings() -> Iterator[inspect.Parameter]:
         if kind is bool and isinstance(default, str):
             default, shown = None, default
         known = ", ".join(filter(None, x.choices)) if kind is str else ""
-        choices = f": {known}." if "," in known else ""
+        choices = f" ({known})." if "," in known else ""
         declared = typer.Option(
             help=f"{x.help}{choices}", rich_help_panel=x.panel, show_default=shown
         )

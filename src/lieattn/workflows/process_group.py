@@ -1,4 +1,4 @@
-"""The processes of a run: one, or those that torchrun started."""
+"""The process group of a run: one process, or those that torchrun started."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ THREADS_A_CORE = 4  # that may be asked for: OpenMP has no room for any number
 
 @dataclass(frozen=True)
 class ProcessGroup:
-    """Which process this is, of how many."""
+    """The rank of this process, and how many there are."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def writes(self) -> bool:
-        """Whether it prints and writes files: one does."""
+        """Whether it prints and writes files: one of them does."""
         return self.rank == 0
 
     def share(self, count: int) -> slice:
-        """The rows of a batch that are this one's."""
+        """The rows of a batch for this process."""
         each = count // self.size
         return slice(self.rank * each, (self.rank + 1) * each)
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """A model whose gradients are the mean over all processes."""
+        """The model with gradients averaged over all processes."""
         return DistributedDataParallel(model) if self.size > 1 else model
 
     def send(self, tensors: Iterable[Tensor]) -> None:
-        """Give all processes the values of the first."""
+        """Copy the values of the first process to all."""
         if self.size > 1:
             for x in tensors:
                 dist.broadcast(x, 0)
@@ -58,14 +58,14 @@ class ProcessGroup:
         return x
 
 
-# What gloo and the store say when a process they talk to is gone.
+# Messages of gloo and the store when another process has ended.
 _GONE = ("closed by peer", "Connection reset", "Broken pipe", "Connection was likely closed")
 
 
 class RollCall:
-    """Finds out which of several processes are gone, when one is told to end or loses another.
+    """Finds out which processes have died, when one is stopped or loses another.
 
-    Each notes in a store that it ends in order. One of them prints the line: the first that did.
+    Every process that ends in order notes this in a store. The first of these prints the line.
     """
 
     def __init__(self, processes: ProcessGroup) -> None:
@@ -73,7 +73,7 @@ class RollCall:
         self.store: Any = None
 
     def connect(self) -> None:
-        """A connection of its own: that of the process group is busy while it waits."""
+        """Open a second connection: that of the process group is busy while it waits."""
         host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
         self.store = dist.TCPStore(host, port, wait_for_workers=False)  # type: ignore[attr-defined]
 
@@ -84,10 +84,10 @@ class RollCall:
                 self.store.set(_key(self.processes.rank), "")
 
     def end(self, number: int = 0) -> None:
-        """End this process, with a line if it is the one to speak.
+        """End this process; the first that ended in order prints a line.
 
         Args:
-            number: of the signal that it was sent, if any.
+            number: of the signal, if there was one.
         """
         self.answer()
         gone = self._gone()
@@ -101,7 +101,7 @@ class RollCall:
         stopping.say_and_exit(what, code, silent=self.processes.rank != speaker)
 
     def _gone(self) -> list[int]:
-        """Those that have not answered after `ROLL_CALL` seconds."""
+        """The processes that have not answered after `ROLL_CALL` seconds."""
         others = [rank for rank in range(self.processes.size) if rank != self.processes.rank]
         until = time.monotonic() + ROLL_CALL
         try:
@@ -121,7 +121,7 @@ def _key(rank: int) -> str:
 
 @contextlib.contextmanager
 def process_group() -> Iterator[ProcessGroup]:
-    """The processes that torchrun tells of in the environment; one without it."""
+    """The process group that torchrun set in the environment; one process without it."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         yield ProcessGroup()
@@ -151,7 +151,7 @@ def process_group() -> Iterator[ProcessGroup]:
 
 
 def set_threads(asked: int | None, processes: ProcessGroup) -> None:
-    """Threads of this process: as asked, or its share of the cores, up to `MOST_THREADS`."""
+    """Set the threads of this process: as asked, or its share of the cores up to `MOST_THREADS`."""
     cores = os.cpu_count() or 1
     if asked is not None and asked > THREADS_A_CORE * cores:
         raise RunError(

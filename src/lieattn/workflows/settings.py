@@ -30,11 +30,20 @@ _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+
 LONGEST_WINDOW = MANY = 10**6
 LARGEST = 1e12  # scale: in float32 the squares of what is left are still finite
 DATA, MODEL, TRAINING = "Data", "Model", "Training"  # groups of options
+BAD, GAPS = ("gaps", "error", "mask"), ("tokens", "runs", "mixed", "any")
+ADVISED = "auto: as advised"
+STRIDES = "0: a quarter of a window, -1: 1, more in long files"
+GAP = "-1: a window, at most a twentieth"
+BOTH = "any: mixed, with long runs"
 
 
 def models() -> dict[str, str]:
     """What `--model` can be, with a phrase each: our own models and the registered baselines."""
     return {**OWN, **{name: baseline.title for name, baseline in BASELINES.items()}}
+
+
+def _formats() -> tuple[str, ...]:
+    return ("", *formats())
 
 
 @dataclass(frozen=True)
@@ -46,89 +55,45 @@ class TrainSettings:
     """
 
     files: tuple[str, ...] = option(())
-    format: str = option(
-        "",
-        "Format of the files; by default recognised",
-        DATA,
-        choices=lambda: ("", *formats()),
-    )
+    format: str = option("", "Format of the files; by default recognised", DATA, choices=_formats)
     group: str = option("", "Read poses as elements of this group.", DATA)
-    bad: str = option(
-        "gaps",
-        "Invalid poses; with gaps, only NaN is allowed",
-        DATA,
-        choices=("gaps", "error", "mask"),
-    )
-    model: str = option(
-        "G", "Score. C is a learned kernel, A has vector tokens", MODEL, choices=models
-    )
-    chart: str = option(
-        AUTO, "Chart, as lieattn data advises or one", MODEL, choices=(AUTO, *CHARTS)
-    )
+    bad: str = option("gaps", "Invalid poses; gaps: all but NaN are errors", DATA, choices=BAD)
+    model: str = option("G", "C has a learned kernel, A vector tokens", MODEL, choices=models)
+    chart: str = option(AUTO, "Chart; auto: as advised", MODEL, choices=(AUTO, *CHARTS))
     scale: str | float = option(
         AUTO,
-        "Divide translations by this number; auto follows lieattn data.",
+        f"Divide translations by X; {ADVISED}.",
         DATA,
-        least=1 / LARGEST,
-        most=LARGEST,
+        1 / LARGEST,
+        LARGEST,
         choices=(AUTO,),
     )
     normalise: str | bool = option(
-        AUTO, "Scale each set by its own size; auto follows lieattn data.", DATA, choices=(AUTO,)
+        AUTO, f"Scale each set by its size; {ADVISED}.", DATA, choices=(AUTO,)
     )
-    window: int = option(32, "Poses of a window.", DATA, least=3, most=LONGEST_WINDOW)
-    stride: int = option(
-        0,
-        "Poses from one window to the next; 0: a quarter of a window, -1: fewer in short files.",
-        DATA,
-        least=-1,
-        most=LONGEST_WINDOW,
-        practice=-1,
-    )
-    gap: int = option(
-        -1,
-        "Poses left out between parts of one trajectory; -1: a window, at most a twentieth.",
-        DATA,
-        least=-1,
-        most=LONGEST_WINDOW,
-    )
-    hide: float = option(0.15, "Share of poses to hide.", DATA, least=0, most=1, ends="()")
-    gaps: str = option(
-        "mixed",
-        "How to hide poses. mixed: both; any: also long runs",
-        DATA,
-        choices=("tokens", "runs", "mixed", "any"),
-        practice="any",
-    )
-    dim: int = option(64, "Width of the model.", MODEL, least=1, most=10**5)
-    heads: int = option(4, "Attention heads.", MODEL, least=1, most=10**5)
-    layers: int = option(3, "Layers.", MODEL, least=1, most=DEEPEST)
-    dropout: float = option(0.0, "Share of dropout.", MODEL, least=0, most=1, ends="[)")
+    window: int = option(32, "Poses of a window.", DATA, 3, LONGEST_WINDOW)
+    stride: int = option(0, f"Poses from window to window; {STRIDES}.", DATA, -1, MANY, practice=-1)
+    gap: int = option(-1, f"Poses left out between parts; {GAP}.", DATA, -1, MANY)
+    hide: float = option(0.15, "Share of poses to hide.", DATA, 0, 1, "()")
+    gaps: str = option("mixed", f"How to hide; {BOTH}", DATA, choices=GAPS, practice="any")
+    dim: int = option(64, "Width of the model.", MODEL, 1, 10**5)
+    heads: int = option(4, "Attention heads.", MODEL, 1, 10**5)
+    layers: int = option(3, "Layers.", MODEL, 1, DEEPEST)
+    dropout: float = option(0.0, "Share of dropout.", MODEL, 0, 1, "[)")
     second_differences: int = option(
-        0,
-        "Second differences and poses on each side as features of missing poses.",
-        MODEL,
-        least=0,
-        most=MANY,
-        practice=2,
+        0, "Second differences as features: poses on each side.", MODEL, 0, MANY, practice=2
     )
-    kinds: int = option(
-        0, "Kinds of poses, at most, distinguished by name.", DATA, least=0, most=MANY
-    )
+    kinds: int = option(0, "Kinds of poses, at most, distinguished by name.", DATA, 0, MANY)
     absolute_frame: bool = option(False, "Absolute-frame features; A always has them.", MODEL)
     copies: bool = option(False, "Let answers copy parts of visible poses.", MODEL)
     analogies: bool = option(False, "With --copies: let answers repeat visible steps.", MODEL)
     pose_updates: bool = option(False, "Move missing poses between layers.", MODEL)
-    steps: int = option(2000, "Batches.", TRAINING, least=1, most=10**9)
-    batch: int = option(32, "Windows of a batch in each process.", TRAINING, least=1, most=MANY)
-    rate: float = option(2e-3, "Peak learning rate.", TRAINING, least=0, most=MANY, ends="(]")
-    clip: float = option(
-        1.0, "Largest norm of a gradient.", TRAINING, least=0, most=1e12, ends="(]"
-    )
-    every: int = option(
-        100, "Steps between validations, each with a checkpoint.", TRAINING, least=1, most=10**9
-    )
-    seed: int = option(0, "Seed of everything random.", TRAINING, least=0, most=MAX_SEED)
+    steps: int = option(2000, "Batches.", TRAINING, 1, 10**9)
+    batch: int = option(32, "Windows of a batch in each process.", TRAINING, 1, MANY)
+    rate: float = option(2e-3, "Peak learning rate.", TRAINING, 0, MANY, "(]")
+    clip: float = option(1.0, "Largest norm of a gradient.", TRAINING, 0, 1e12, "(]")
+    every: int = option(100, "Steps from checkpoint to checkpoint.", TRAINING, 1, 10**9)
+    seed: int = option(0, "Seed of everything random.", TRAINING, 0, MAX_SEED)
 
     def __post_init__(self) -> None:
         try:

@@ -22,7 +22,7 @@ PARTS = ("train", "valid", "test")
 
 @dataclass(frozen=True)
 class Parts:
-    """Windows of the three parts, and how the poses were split into them."""
+    """Windows of the three parts, and how the poses were split."""
 
     group: Group
     train: list[data.PoseSet]
@@ -30,8 +30,8 @@ class Parts:
     test: list[data.PoseSet]
     how: str
     notes: tuple[str, ...]
-    digest: str  # of all poses, in their order
-    learned: tuple[str, ...]  # digests of the sets of which training or validation has a part
+    digest: str  # of all poses in order
+    learned: tuple[str, ...]  # digests of the sets of the training and validation parts
 
     @property
     def counts(self) -> str:
@@ -41,7 +41,7 @@ class Parts:
 def read_sets(
     files: Sequence[str], format: str = "", group: str = "", bad: str = "gaps"
 ) -> tuple[list[data.PoseSet], tuple[str, ...]]:
-    """All sets of files, of one group, and the notes of their readers.
+    """All sets of files, and the notes of their readers.
 
     Raises:
         RunError: a file that cannot be read, or poses of several groups.
@@ -55,13 +55,10 @@ def read_sets(
             continue
         try:
             read = data.read(name, format or None, group=group or None, bad=bad)
-        except data.DataError as error:
-            hint = ""
-            if not Path(name).exists():
-                hint = f" Data sets that come along: {', '.join(data.DATASETS)}."
-            raise RunError(f"{error}{hint}") from None
         except ValueError as error:
-            raise RunError(str(error)) from None
+            missing = isinstance(error, data.DataError) and not Path(name).exists()
+            hint = f" Data sets that come along: {', '.join(data.DATASETS)}." * missing
+            raise RunError(f"{error}{hint}") from None
         sets += read.sets
         notes += [printable(f"{name}: {note}", LINE) for note in (*read.notes, *read.gaps)]
     try:
@@ -96,16 +93,16 @@ def parts(settings: TrainSettings) -> Parts:
 
 
 def windows(sets: Sequence[data.PoseSet], size: int, stride: int) -> list[data.PoseSet]:
-    """Windows with enough poses; what is shorter than one is kept as it is."""
+    """Windows with enough poses; sets that are shorter than a window are kept."""
     cut = data.windows(sets, size, stride, short="keep")
     return [x for x in cut if int(x.mask.sum()) >= FEWEST]
 
 
 def overlaps(parts: Sequence[Sequence[data.PoseSet]]) -> tuple[str, ...]:
-    """A note for each part of which a share is in the training part too.
+    """A note for each part that shares poses with the training part.
 
-    Files may be copies of each other, or windows of one trajectory. Three poses in a row count,
-    unless they are all one: what stands still is the same in all files.
+    Files may be copies of each other, or windows of one trajectory. Three poses in a row are
+    compared, unless they are equal: a camera that stands still looks the same in all files.
     """
     train = {row for x in parts[0] for row in _rows_of_three(x)}
     notes = []
@@ -131,7 +128,7 @@ def _rows_of_three(x: data.PoseSet) -> Iterator[bytes]:
 def _split(
     settings: TrainSettings, sets: list[data.PoseSet]
 ) -> tuple[tuple[list[data.PoseSet], ...], list[data.PoseSet], str]:
-    """Sets of the parts, those that were learned from, and how they were split."""
+    """Sets of the parts, those of training and validation, and how they were split."""
     if len(settings.files) == 1 and is_builtin(settings.files[0]):
         own = data.dataset(settings.files[0])
         return (own.train, own.valid, own.test), [*own.train, *own.valid], "as the data set is"
@@ -144,7 +141,7 @@ def _split(
     for x in sets:
         gap = settings.gap if settings.gap >= 0 else min(settings.window, len(x) // 20)
         if len(x) < 3 * FEWEST + 2 * gap:
-            cut[0].append(x)  # too short to be cut: it trains
+            cut[0].append(x)  # too short to be cut
             continue
         gaps.append(gap)
         for part, piece in zip(cut, data.split_in_order(x, gap=gap), strict=True):
@@ -153,7 +150,7 @@ def _split(
 
 
 def digest(sets: Sequence[data.PoseSet], settings: TrainSettings) -> str:
-    """A number for all poses, whatever the files are called; for their names where they count."""
+    """A checksum of all poses, and of their names if kinds depend on them."""
     found = hashlib.sha256()
     for x in sets:
         found.update(f"{x.group.name} {len(x)} ".encode())
