@@ -85,7 +85,7 @@ def test_a_model_that_knows_kinds_is_kept_and_used(run: Path) -> None:
     assert trained.preprocessing.kinds[0] == "radialGradient"
     assert trained.model.config.features == len(trained.preprocessing.kinds)
     assert trained.model.config.absolute_frame
-    assert trained.model.copies
+    assert trained.model.config.copies
     code, text, _ = command("predict", run, "emoji", "--hide", "10%", "--json")
     assert code == 0
     assert json.loads(text)["problems"] == []
