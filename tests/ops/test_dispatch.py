@@ -31,7 +31,7 @@ def _nothing_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     own = {name: dispatch._loaded[name] for name in ("reference", "tiled")}
     monkeypatch.setattr(dispatch, "_loaded", own)
     monkeypatch.setattr(dispatch, "_missing", {})
-    monkeypatch.setattr(dispatch, "_said", set())
+    monkeypatch.setattr(dispatch, "_logged", set())
     for module in dispatch.MODULES.values():
         monkeypatch.setitem(sys.modules, module, None)  # importing it is an ImportError
 

@@ -11,7 +11,6 @@ from torch import Tensor
 import lieattn as la
 from lieattn.ops import Request, dispatch, native
 from lieattn.ops.native import call as _native_call
-from lieattn.ops.native import fallback as _native_fallback
 from native_cases import (
     GROUPS,
     Case,
@@ -26,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("seeded")
 def test_poses_that_are_not_for_the_kernel_get_the_references_answer(
     build: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(_native_fallback, "_said", set())
+    monkeypatch.setattr(dispatch, "_logged", set())
     poses, values = la.SE3.random(2, 7), torch.randn(2, 3, 7, 5)
     not_a_number, sheared, far = poses.clone(), poses.clone(), poses.clone()
     not_a_number[0, 3, 1, 1] = torch.nan

@@ -71,7 +71,8 @@ def lie_attention(
     (torch.Size([1, 4, 5, 8]), torch.Size([1, 4, 5, 3]))
     """
     dispatch.require_backend(backend)
-    group = get_group(group)
+    if not isinstance(group, Group):
+        group = get_group(group)
     require_tensors(values=values, mask=mask, bias=bias)
     if not callable(weights):
         require_tensors(weights=weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .._core.tensors import transformed
 from .._core.text import unknown
-from ..groups import available_groups
+from ..groups import Group
 from . import reference, tiled
 from .request import Request
 
@@ -48,7 +48,7 @@ WORDS = {
 
 _loaded = {"reference": cast(Backend, reference), "tiled": cast(Backend, tiled)}
 _missing: dict[str, str] = {}
-_said: set[tuple[str, str]] = set()
+_logged: set[str] = set()
 
 
 def run(request: Request, backend: str = "auto") -> tuple[Tensor, Tensor]:
@@ -67,7 +67,7 @@ def choose(request: Request, backend: str = "auto") -> Backend:
         reason = refusal(request, name)
         if reason is None:
             return _loaded[name]
-        _say(name, reason)
+        log_once(f"backend {name} passed over: {reason}")
     return _required(request, "reference" if tiled.single_block(request) else "tiled")
 
 
@@ -83,11 +83,11 @@ def refusal(request: Request, name: str) -> str | None:
     return backend.unsupported(request)
 
 
-def not_for_kernels(request: Request, groups: Iterable[str]) -> str | None:
+def not_for_kernels(request: Request, groups: Sequence[Group]) -> str | None:
     """What no kernel can do, in a sentence: they take block weights, and compute in float32."""
     group, values = request.group, request.values.dtype
-    if group.name not in groups or available_groups().get(group.name) is not group:
-        return f"it knows {', '.join(groups)}, not {group}."
+    if not any(group is known for known in groups):  # not by name: another may have the same
+        return f"it knows {', '.join(known.name for known in groups)}, not {group}."
     if not isinstance(request.weights, Tensor):
         return "it knows block weights, not scores or functions."
     poses = {request.q_poses.dtype, request.k_poses.dtype}
@@ -154,9 +154,9 @@ def _load(name: str) -> str | None:
 _load._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
-def _say(name: str, reason: str) -> None:
-    """Log once, at DEBUG level, why a backend was passed over."""
-    if torch.compiler.is_compiling() or (name, reason) in _said:
+def log_once(message: str) -> None:
+    """Log at DEBUG level, the first time."""
+    if torch.compiler.is_compiling() or message in _logged:
         return
-    _said.add((name, reason))
-    logger.debug("backend %s passed over: %s", name, reason)
+    _logged.add(message)
+    logger.debug(message)

@@ -12,6 +12,7 @@ from math import pi
 import torch
 from torch import Tensor
 
+from ...groups import get_group
 from .._custom import operator
 from ..dispatch import names, not_for_kernels, tensors_given
 from ..request import Request
@@ -25,6 +26,8 @@ ANSWERS = frozenset(
         *("mask", "bias", "exclude_self", "chart", "margin", "dtype", "prune", "first"),
     }
 )
+
+GROUPS = [get_group(name) for name in CODES]
 
 native_forward = operator(
     "native",
@@ -40,7 +43,7 @@ def unsupported(request: Request) -> str | None:
     """Why this backend cannot answer a request, in a sentence, or None if it can."""
     if call.MISSING is not None:
         return f"{call.MISSING}."
-    return not_for_kernels(request, CODES) or _unfit(request)
+    return not_for_kernels(request, GROUPS) or _unfit(request)
 
 
 def run(request: Request) -> tuple[Tensor, Tensor]:

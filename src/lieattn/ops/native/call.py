@@ -115,11 +115,11 @@ def forward(x: Operands) -> Results:
     if call.empty:
         return Results(*(y.zero_() for y in results))
     if not call.fits:
-        fallback.say()
+        fallback.log()
         return Results(*fallback.answer(x), results.kept.zero_())
     if call.run(call.library.forward, *(y.data_ptr() for y in results)):
         return results
-    fallback.say()
+    fallback.log()
     sets = call.unfit_sets()
     for block, unfit in fallback.blocks(sets, len(results.out)):
         found = fallback.answer(fallback.of_sets(x, block))
@@ -138,7 +138,7 @@ def backward(x: Operands, results: Results, incoming: Cotangents, needs: Needs) 
     if call.empty:
         return Gradients(*(y.zero_() for y in found))
     if not call.fits:
-        fallback.say()
+        fallback.log()
         return fallback.gradients(x, incoming, needs)
     incoming = Cotangents(*(y.contiguous() for y in incoming))
     # A bias that is the same for all keys has no gradient: the softmax cancels it.
@@ -157,7 +157,7 @@ def backward(x: Operands, results: Results, incoming: Cotangents, needs: Needs) 
     if copies is not found.bias:
         found = found._replace(bias=copies.sum(0))
     if not all_fit:
-        fallback.say()
+        fallback.log()
         _fill_in(found, x, incoming, needs, call.unfit_sets())
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -13,23 +12,18 @@ from ...groups import get_group
 from .. import tiled
 from .._custom import Cotangents, Gradients, Needs
 from .._derivatives import gradients_by_name, leaves_of
+from ..dispatch import log_once
 from ..request import Operands, Request
-
-logger = logging.getLogger("lieattn")
-_said: set[str] = set()
 
 TOGETHER = 8  # sets of a block that has any for the reference
 
 
-def say() -> None:
+def log() -> None:
     """Log once, at DEBUG level, that the kernel left sets to the reference."""
-    message = (
+    log_once(
         "native kernel passed over for some sets: poses, weights or biases that are not finite, "
         "not of the group, or too ill-conditioned for single precision."
     )
-    if message not in _said:
-        _said.add(message)
-        logger.debug(message)
 
 
 def blocks(sets: Tensor, count: int) -> Iterator[tuple[slice, Tensor]]:

@@ -15,6 +15,7 @@ from math import pi
 import torch
 from torch import Tensor
 
+from ...groups import get_group
 from ..dispatch import names, not_for_kernels, tensors_given
 from ..request import Request
 from .features import FAMILIES
@@ -33,9 +34,12 @@ ANSWERS = frozenset(
 )
 
 
+GROUPS = [get_group(name) for name in FAMILIES]
+
+
 def unsupported(request: Request) -> str | None:
     """Why this backend cannot answer a request, in a sentence, or None if it can."""
-    return not_for_kernels(request, FAMILIES) or _unfit(request) or _no_device(request)
+    return not_for_kernels(request, GROUPS) or _unfit(request) or _no_device(request)
 
 
 def run(request: Request) -> tuple[Tensor, Tensor]:

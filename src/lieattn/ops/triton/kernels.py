@@ -10,7 +10,8 @@ import triton
 import triton.language as tl
 
 from .. import _far
-from .geometry import affine_adjoint, affine_coords, rigid_adjoint, rigid_coords
+from .affine import affine_adjoint, affine_coords
+from .geometry import rigid_adjoint, rigid_coords
 
 FAR = tl.constexpr(_far.FAR)
 
