@@ -77,5 +77,5 @@ GENERIC = {
     "SE_2(3)": SE2_3,
     "Heisenberg": HEISENBERG,
     "SO(1,3)": LORENTZ,
-    **{f"generic {name}": scrambled(name) for name in ("SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3")},
+    **{f"generic {name}": scrambled(name) for name in lieattn.available_groups()},
 }

@@ -41,7 +41,7 @@ def test_names_and_sizes_of_registered_groups_are_those_of_checkpoints() -> None
     assert {name: found[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("name", ["SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3", "Sim2", "Sim3"])
+@pytest.mark.parametrize("name", list(la.available_groups()))
 def test_units_of_derived_groups_are_those_of_registered_ones(name: str) -> None:
     group = la.get_group(name)
     derived = la.matrix_group(name, mixed(known(name), 3))

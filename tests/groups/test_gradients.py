@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 import lieattn
-from every_group import ALL_GROUPS
+from every_group import UP_TO_THE_CUT, WITH_PARITY
 from lieattn import Group
 from lieattn.testing import sample_coordinates
 
@@ -31,27 +31,25 @@ def jacobian_of_round_trip(group: Group, x: Tensor, chart: str = "principal") ->
 
 
 @pytest.mark.parametrize("angle", ANGLES)
-@pytest.mark.parametrize("name", ["SO2", "SE2", "SO3", "SE3", "Sim2", "Sim3"])
+@pytest.mark.parametrize("group", UP_TO_THE_CUT, ids=str)
 def test_log_of_exp_has_the_identity_as_jacobian(
-    name: str, angle: float, dtype: torch.dtype
+    group: Group, angle: float, dtype: torch.dtype
 ) -> None:
-    group = lieattn.get_group(name)
     J = jacobian_of_round_trip(group, with_angle(group, angle, 20, dtype))
     tolerance = 1e-5 if dtype == torch.float32 else 1e-10
     assert (J - torch.eye(group.dim, dtype=dtype)).abs().max() < tolerance
 
 
 @pytest.mark.parametrize("angle", ANGLES)
-@pytest.mark.parametrize("name", ["Aff2", "Aff3"])
+@pytest.mark.parametrize("group", WITH_PARITY, ids=str)
 def test_affine_log_of_exp_has_the_identity_as_jacobian(
-    name: str, angle: float, dtype: torch.dtype
+    group: Group, angle: float, dtype: torch.dtype
 ) -> None:
     """The derivative of log is exact at the matrix it is given, at every angle.
 
     That of log(exp(x)) is the identity only as far as the rounded matrix exp(x) still knows x:
     next to the cut the derivative itself is of order 1 / distance and moves by eps / distance^2.
     """
-    group = lieattn.get_group(name)
     x = with_angle(group, angle, 20, dtype)
     if dtype == torch.float32:
         derivative = torch.func.vmap(torch.func.jacrev(group.log))
@@ -64,9 +62,8 @@ def test_affine_log_of_exp_has_the_identity_as_jacobian(
         assert (J - torch.eye(group.dim, dtype=dtype)).abs().max() < tolerance
 
 
-@pytest.mark.parametrize("name", ["Aff2", "Aff3"])
-def test_polar_round_trip_has_the_identity_as_jacobian(name: str, dtype: torch.dtype) -> None:
-    group = lieattn.get_group(name)
+@pytest.mark.parametrize("group", WITH_PARITY, ids=str)
+def test_polar_round_trip_has_the_identity_as_jacobian(group: Group, dtype: torch.dtype) -> None:
     for angle in ANGLES:
         J = jacobian_of_round_trip(group, with_angle(group, angle, 20, dtype), "polar")
         eye = torch.eye(group.dim, dtype=dtype)
@@ -116,17 +113,14 @@ def test_forward_mode_agrees_with_reverse_mode(any_group: Group) -> None:
     torch.testing.assert_close(torch.func.jacfwd(f)(x), torch.func.jacrev(f)(x))
 
 
-@pytest.mark.parametrize("name", ["SO2", "SE2", "SO3", "SE3", "Aff2", "Aff3"])
-def test_double_backward_next_to_the_cut(name: str) -> None:
-    group = lieattn.get_group(name)
+def test_double_backward_next_to_the_cut(group: Group) -> None:
     x = with_angle(group, math.pi - 0.1, 2, torch.float64)
     g = group.exp(x).detach().requires_grad_()
     torch.autograd.gradgradcheck(group.log, g, eps=1e-7, fast_mode=True, atol=1e-4, rtol=1e-3)
 
 
-@pytest.mark.parametrize("name", ["Aff2", "Aff3"])
-def test_polar_gradcheck_at_identity_and_repeated_singular_values(name: str) -> None:
-    group = lieattn.get_group(name)
+@pytest.mark.parametrize("group", WITH_PARITY, ids=str)
+def test_polar_gradcheck_at_identity_and_repeated_singular_values(group: Group) -> None:
     rotation = group.exp(with_angle(group, 0.7, 1, torch.float64) * _rotation_only(group))
     for g in (group.identity(1, dtype=torch.float64), rotation, 3.0 * rotation):
         g = g.detach().requires_grad_()
@@ -141,11 +135,9 @@ def _rotation_only(group: Group) -> Tensor:
     return torch.tensor(keep, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("name", list(ALL_GROUPS))
-def test_relative_poses_have_gradients_where_they_coincide(name: str) -> None:
-    group = ALL_GROUPS[name]
-    g = group.random(4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+def test_relative_poses_have_gradients_where_they_coincide(any_group: Group) -> None:
+    g = any_group.random(4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     g.requires_grad_()
-    rel = lieattn.relations(group, g, g)
+    rel = lieattn.relations(any_group, g, g)
     (gradient,) = torch.autograd.grad(rel.coords.square().sum(), g)
     assert gradient.isfinite().all()
