@@ -33,7 +33,7 @@ class LieAttention(nn.Module):
         group: the group of the poses.
         dim: width d of the hidden state; a multiple of `heads`.
         heads: number of heads H.
-        score: "norm" (the paper's), "isotropic", "diagonal", "full", "mlp", or a `Score`.
+        score: a name in `lieattn.scores.SCORES` ("norm" is the paper's), or a `Score`.
         chart: "principal" or "polar", see `relations`.
         positive: "softplus" or "log", how lambda and tau are kept positive.
         directed: add a term linear in w to the score.

@@ -66,7 +66,7 @@ class LieTransformerConfig(Config):
         dim: width d of the hidden state, a multiple of `heads`.
         heads: attention heads H.
         layers: number of layers L.
-        score: "norm", "isotropic", "diagonal", "full" or "mlp" (the paper's model C).
+        score: a name in `lieattn.scores.SCORES`; "mlp" is the paper's model C.
         positive: "softplus" (the paper's) or "log", how lambda and tau are kept positive.
         directed: add a term linear in w to the score.
         content: add a product of queries and keys of the hidden states to the score.

@@ -1,19 +1,22 @@
-"""Scores: what attention makes of the invariant of a pair. One file each.
+"""Scores: functions of the invariant of a pair that give its logit. One file each.
 
 >>> import lieattn as la
->>> list(la.scores.SCORES)
-['norm', 'isotropic', 'diagonal', 'full', 'mlp']
+>>> la.scores.SCORES["norm"].__name__
+'NormScore'
 """
 
 from .._core.text import unknown
 from ..groups import Group
-from .base import BlockNorm, Score, WeightedNorm, weighted_norm_logits
-from .diagonal import DiagonalScore
-from .directed import DirectedScore
-from .full import FullScore
-from .isotropic import IsotropicScore
-from .mlp import MLPScore
-from .norm import NormScore
+from .base import BlockNorm as BlockNorm
+from .base import Score as Score
+from .base import WeightedNorm as WeightedNorm
+from .base import weighted_norm_logits as weighted_norm_logits
+from .diagonal import DiagonalScore as DiagonalScore
+from .directed import DirectedScore as DirectedScore
+from .full import FullScore as FullScore
+from .isotropic import IsotropicScore as IsotropicScore
+from .mlp import MLPScore as MLPScore
+from .norm import NormScore as NormScore
 
 SCORES: dict[str, type[Score]] = {
     "norm": NormScore,
@@ -66,20 +69,3 @@ def make(
         )
     score = SCORES[name](group, heads, chart, positive)
     return DirectedScore(score) if directed else score
-
-
-__all__ = [
-    "SCORES",
-    "BlockNorm",
-    "DiagonalScore",
-    "DirectedScore",
-    "FullScore",
-    "IsotropicScore",
-    "MLPScore",
-    "NormScore",
-    "Score",
-    "WeightedNorm",
-    "make",
-    "register",
-    "weighted_norm_logits",
-]

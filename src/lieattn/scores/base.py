@@ -18,11 +18,12 @@ PARAMETERISATIONS = ("softplus", "log")
 class Score(nn.Module):
     """Logits `[..., H, Nq, Nk]` of pairs with coordinates `[..., Nq, Nk, C]`, C of the chart.
 
-    A score sees the invariants alone, so whatever it computes is invariant. A new score is one
-    file with a subclass (the four arguments below, and `forward`) and one line in `SCORES`.
+    A score sees invariants only, so whatever it computes is invariant. A new score is one file
+    with a subclass, which implements `forward` and makes its parameters in `make_parameters`, and
+    one line in `SCORES`.
     """
 
-    squares = False  # whether it squares coordinates, whose squares may not fit float32
+    squares = False  # True where coordinates are squared: the squares may not fit float32
 
     def __init__(
         self,
@@ -35,13 +36,17 @@ class Score(nn.Module):
         if positive not in PARAMETERISATIONS:
             raise ValueError(unknown("parameterisation", positive, PARAMETERISATIONS))
         self.group, self.heads, self.chart, self.positive = group, heads, chart, positive
-        self.coordinates = group.chart_dim(chart)
+        self.coordinates = group.chart(chart).dim
+        self.make_parameters()
+
+    def make_parameters(self) -> None:
+        """Called once, when group, heads, chart and the number of coordinates are known."""
 
     @abstractmethod
     def forward(self, coords: Tensor) -> Tensor: ...
 
     def block_weights(self) -> Tensor | None:
-        """`[H, K]` if the score is a norm with one weight a block, which every backend knows."""
+        """`[H, K]` if the score is a norm with one weight per block, as every backend supports."""
         return None
 
     def keep_positive(self, raw: Tensor) -> Tensor:
@@ -57,22 +62,15 @@ class Score(nn.Module):
 class WeightedNorm(Score):
     """`-sum_k lambda_k |w_k|^2 / tau` over parts `w_k` of the coordinates.
 
-    A subclass says which: `partition` gives the number of coordinates of each part.
+    A subclass implements `partition`, the number of coordinates of each part.
     """
 
     squares = True
 
-    def __init__(
-        self,
-        group: Group,
-        heads: int,
-        chart: str = "principal",
-        positive: str = "softplus",
-    ) -> None:
-        super().__init__(group, heads, chart, positive)
+    def make_parameters(self) -> None:
         self.parts = tuple(self.partition())
-        self.raw_lambda = nn.Parameter(torch.zeros(heads, len(self.parts)))
-        self.raw_tau = nn.Parameter(torch.zeros(heads))
+        self.raw_lambda = nn.Parameter(torch.zeros(self.heads, len(self.parts)))
+        self.raw_tau = nn.Parameter(torch.zeros(self.heads))
 
     @abstractmethod
     def partition(self) -> Sequence[int]:
@@ -85,7 +83,7 @@ class WeightedNorm(Score):
 
     def block_weights(self) -> Tensor | None:
         if type(self).forward is not WeightedNorm.forward or self._is_watched():
-            return None  # something else is made of its weights, which the blocks do not tell
+            return None  # a forward of its own, or a hook, may use the weights in another way
         blocks = [block.dim for block in self.group.chart_blocks(self.chart)]
         if len(self.parts) == 1:
             return self.weights.expand(-1, len(blocks))
@@ -95,7 +93,7 @@ class WeightedNorm(Score):
         return weighted_norm_logits(coords, self.weights, self.parts)
 
     def _is_watched(self) -> bool:
-        """Whether hooks or a forward of this module alone want to be called."""
+        """Whether this module has hooks or a forward of its own, which have to be called."""
         hooks = self._forward_hooks, self._forward_pre_hooks
         backward = self._backward_hooks, self._backward_pre_hooks
         return "forward" in vars(self) or any(map(bool, (*hooks, *backward)))

@@ -1,4 +1,4 @@
-"""One weight a coordinate: axes of a block may count differently."""
+"""One weight per coordinate: the axes of a block may have different weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .base import WeightedNorm
 
 
 class DiagonalScore(WeightedNorm):
-    """`-sum_c lambda_c w_c^2 / tau`: `C + 1` parameters a head.
+    """`-sum_c lambda_c w_c^2 / tau`: `C + 1` parameters per head.
 
     The axes are those of each token's own frame, so it is as invariant as the block norm.
 

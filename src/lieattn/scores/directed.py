@@ -1,4 +1,4 @@
-"""A directed term for any score: who is ahead of whom, which a norm cannot tell."""
+"""A directed term for any score. A norm is the same for (i, j) and (j, i)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .base import Score
 class DirectedScore(Score):
     """`score(w_ij) + b_h . w_ij`: linear in w, so it changes sign when i and j change places.
 
-    The paper's score is symmetric in i and j and it names that as a limit for directed and
-    autoregressive tasks. b starts at zero, `dim` parameters a head. The parity of the polar chart,
-    which has no sign, stays out of it.
+    The paper's score is symmetric in i and j, which the paper names as a limit for directed and
+    autoregressive tasks. b starts at zero and has `dim` parameters per head. The parity of the
+    polar chart, which has no sign, is left out.
 
     >>> import lieattn as la
     >>> sum(p.numel() for p in la.scores.make("norm", la.SE2, 4, directed=True).parameters())

@@ -5,15 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ..groups import Group
 from .base import Score
 
 
 class FullScore(Score):
     r"""$s_{ij} = -|L^\top w_{ij}|^2 / \tau$ with L lower triangular: couples the blocks.
 
-    The diagonal of L is $\sqrt\lambda$, started where the block norm starts, and the rest starts
-    at zero: `C (C + 1) / 2 + 1` parameters a head.
+    The diagonal of L is $\sqrt\lambda$, which starts as in the block norm; the rest starts at
+    zero: `C (C + 1) / 2 + 1` parameters per head.
 
     >>> import lieattn as la
     >>> FullScore(la.SE2, heads=4).cholesky.shape
@@ -22,18 +21,11 @@ class FullScore(Score):
 
     squares = True
 
-    def __init__(
-        self,
-        group: Group,
-        heads: int,
-        chart: str = "principal",
-        positive: str = "softplus",
-    ) -> None:
-        super().__init__(group, heads, chart, positive)
+    def make_parameters(self) -> None:
         size = self.coordinates
-        self.raw_lambda = nn.Parameter(torch.zeros(heads, size))
-        self.raw_tau = nn.Parameter(torch.zeros(heads))
-        self.below = nn.Parameter(torch.zeros(heads, size * (size - 1) // 2))
+        self.raw_lambda = nn.Parameter(torch.zeros(self.heads, size))
+        self.raw_tau = nn.Parameter(torch.zeros(self.heads))
+        self.below = nn.Parameter(torch.zeros(self.heads, size * (size - 1) // 2))
 
     @property
     def cholesky(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""One weight for all coordinates: what the blocks are measured against."""
+"""One weight for all coordinates: the baseline for block weights."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .base import WeightedNorm
 
 
 class IsotropicScore(WeightedNorm):
-    """`-lambda |w|^2 / tau` in the Frobenius norm: two parameters a head.
+    """`-lambda |w|^2 / tau` in the Frobenius norm: two parameters per head.
 
     >>> import lieattn as la
     >>> IsotropicScore(la.Aff2, heads=4).weights.shape

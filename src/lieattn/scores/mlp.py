@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from .._core.small import widen
 from .._core.tensors import readable
-from ..groups import Group
 from .base import Score
 
 HIDDEN = 32  # Section 5: one hidden layer of 32 units
@@ -17,28 +16,21 @@ LARGE = 1e5  # of coordinates
 class MLPScore(Score):
     """`psi_h(w_ij)`, a ReLU network with one hidden layer for each head.
 
-    `32 (C + 2) + 1` parameters a head. It has no lambda and tau; `positive` is not used.
+    `32 (C + 2) + 1` parameters per head. It has no lambda and tau; `positive` is not used.
 
     >>> import lieattn as la
     >>> sum(p.numel() for p in MLPScore(la.SE2, heads=1).parameters())
     161
     """
 
-    def __init__(
-        self,
-        group: Group,
-        heads: int,
-        chart: str = "principal",
-        positive: str = "softplus",
-    ) -> None:
-        super().__init__(group, heads, chart, positive)
-        self.first = nn.Linear(self.coordinates, heads * HIDDEN)
+    def make_parameters(self) -> None:
+        self.first = nn.Linear(self.coordinates, self.heads * HIDDEN)
         bound = HIDDEN**-0.5  # nn.Linear's own, of a layer with 32 inputs
-        self.second = nn.Parameter(torch.empty(heads, HIDDEN).uniform_(-bound, bound))
-        self.second_bias = nn.Parameter(torch.empty(heads).uniform_(-bound, bound))
+        self.second = nn.Parameter(torch.empty(self.heads, HIDDEN).uniform_(-bound, bound))
+        self.second_bias = nn.Parameter(torch.empty(self.heads).uniform_(-bound, bound))
 
     def forward(self, coords: Tensor) -> Tensor:
-        # Of distances beyond it, terms cancel that are larger than their sum by all of float32.
+        # Beyond it, terms cancel to a sum that is below their rounding in float32.
         if readable(coords) and coords.numel() and coords.detach().abs().amax() > LARGE:
             coords = widen(coords)
         dtype = coords.dtype

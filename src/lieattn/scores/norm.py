@@ -1,4 +1,4 @@
-"""The paper's score: the block-weighted algebra norm, one weight a block and a temperature."""
+"""The paper's score: the block-weighted algebra norm, one weight per block and a temperature."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class NormScore(WeightedNorm):
 
     `lambda` and `tau` are softplus + 1e-3 of parameters started at zero, so that the norm starts
     isotropic with `lambda / tau = 1`. `positive="log"` uses the exponential instead, whose weights
-    move by a factor where softplus moves by a summand.
+    change by a factor where those of softplus change by a summand.
 
     >>> import lieattn as la
     >>> NormScore(la.SE2, heads=4).weights.shape
