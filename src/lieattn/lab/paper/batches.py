@@ -1,4 +1,4 @@
-"""What training needs of a data set, computed once: invariants, corrections, flanks."""
+"""The data of training, computed once: invariants, corrections, tokens beside the gap."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Batches:
 
 
 def _fields(model: CompletionModel, data: SequenceSet) -> dict[str, Tensor]:
-    """Of every sequence: input, corrections needed, what multiplies delta, share of each flank."""
+    """Of every sequence: input, true corrections, scale of delta, probability of each token."""
     group = model.group
     needed = group.log_relative(data.poses, data.missing[:, None])
     scale = torch.ones(len(data.poses), 1, group.dim)

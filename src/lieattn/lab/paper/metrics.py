@@ -18,10 +18,10 @@ CHUNK = 500  # sets at a time: the learned kernel keeps 128 numbers a pair
 
 
 def pose_errors(group: Group, predicted: Tensor, truth: Tensor) -> tuple[Tensor, int]:
-    r"""$\|\log(\hat g^{-1} g^*)\|^2$ in physical coordinates, `[n]`, and how many have none.
+    r"""$\|\log(\hat g^{-1} g^*)\|^2$ in physical coordinates, `[n]`, and how many lack a logarithm.
 
-    Those get the squared Frobenius distance $\|\hat g^{-1} g^* - I\|^2$ instead. In float64, so
-    that the error is the model's and not the comparison's.
+    Those have the squared Frobenius distance $\|\hat g^{-1} g^* - I\|^2$ instead. It is computed in
+    float64, so that the comparison adds no error.
     """
     predicted, truth = predicted.double(), truth.double()
     w, valid = group.relation(predicted, truth)
@@ -33,7 +33,7 @@ def pose_errors(group: Group, predicted: Tensor, truth: Tensor) -> tuple[Tensor,
 
 
 def flanking(probabilities: Tensor, beside: Tensor) -> float:
-    """Share of sets whose likeliest token is beside the gap."""
+    """Share of sets whose most probable token is beside the gap."""
     likeliest = probabilities.argmax(-1, keepdim=True)
     return beside.gather(-1, likeliest).double().mean().item()
 
@@ -66,11 +66,11 @@ def equivariance(
     flanks: str,
     dtype: torch.dtype,
 ) -> dict[str, Any]:
-    """How far moving the sets is from moving the answers, with geometry in a dtype.
+    """Equivariance error over random transforms, with geometry in a dtype.
 
-    Two flanks that tie are told apart by rounding, so the chosen token may change when a set
-    moves, and the answer then jumps by about the pose error. Such flips are counted, and the mean
-    is given with and without them.
+    If two tokens have equal probability, rounding decides which is chosen. The choice may then
+    change when a set moves, and the answer jumps by about the pose error. Such flips are counted,
+    and the mean is given with and without them.
     """
     group = model.group
     pose, choice, _ = _complete(model, sets.poses.to(dtype), flanks)
@@ -94,13 +94,13 @@ def equivariance(
 
 
 def _mean(x: Tensor) -> float | None:
-    """The mean, or None where there is none: of nothing, or of a model that diverged."""
+    """The mean, or None if it is not finite: of nothing, or of a model that diverged."""
     mean = x.mean().item() if x.numel() else math.nan
     return mean if math.isfinite(mean) else None
 
 
 def _complete(model: CompletionModel, poses: Tensor, flanks: str) -> tuple[Tensor, Tensor, Tensor]:
-    """Poses, the tokens they were taken from in order of their index, and probabilities."""
+    """Poses, the tokens that they were computed from, by index, and probabilities."""
     done = [model.complete(part, flanks=flanks) for part in poses.split(CHUNK)]
     probabilities = torch.cat([each.probabilities for each in done])
     choice = probabilities.argmax(-1, keepdim=True)

@@ -1,4 +1,4 @@
-"""The task of Section 5: a constant-step sequence of eight poses, one of which is missing."""
+"""The task of Section 5: a sequence of eight poses with a constant step; one pose is missing."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ START_STRETCH = 0.5
 
 
 class SequenceSet(NamedTuple):
-    """Sets of seven poses in random order, and the interior one that was taken out of each."""
+    """Sets of seven poses in random order, and the missing interior pose of each."""
 
     poses: Tensor  # [n, 7, m, m]
     missing: Tensor  # [n, m, m]
     beside: Tensor  # [n, 7], True for the two tokens next to the gap
     positions: Tensor  # [n, 7], where in the sequence each token was, 0..7
-    rejected: int  # steps drawn and thrown away because a power left the chart
+    rejected: int  # steps that were drawn again because a power left the chart
 
 
 def make_sequences(
@@ -36,8 +36,8 @@ def make_sequences(
 ) -> SequenceSet:
     """Sequences `g_k = g_0 h^k`, k = 0..7, with one interior token removed and the rest permuted.
 
-    The logarithm of every relative pose `h^k` is k times that of the step: steps are tested for it,
-    not trusted. Drawn and multiplied in float64, then rounded.
+    The logarithm of every relative pose `h^k` is k times that of the step; every step is tested for
+    this. Poses are drawn and multiplied in float64, then rounded.
 
     >>> import lieattn as la
     >>> sets = make_sequences(la.SE2, 5, torch.Generator().manual_seed(0))
@@ -59,7 +59,7 @@ def make_sequences(
 
 
 def random_frames(group: Group, count: int, generator: Generator) -> Tensor:
-    """Frames all over the group, `[count, m, m]` in float64: where sequences start.
+    """Start poses of sequences, spread over the group, `[count, m, m]` in float64.
 
     Rotation Haar-uniform, translation N(0, 9 I), times the exponential of a symmetric matrix with
     coefficients U(-1/2, 1/2) where the group has scale and shear.
@@ -85,15 +85,14 @@ def random_steps(group: Group, count: int, generator: Generator) -> Tensor:
     Rotation uniform in the ball of radius pi/8, translation N(0, I/4), scale and shear
     U(-0.15, 0.15) in physical coordinates.
     """
-    draw = {
-        "translation": lambda dim: STEP_TRANSLATION * _normal(count, dim, generator),
-        "rotation": lambda dim: STEP_ANGLE * _ball(count, dim, generator),
-    }
-
-    def stretch(dim: int) -> Tensor:
-        return STEP_STRETCH * _uniform(count, dim, generator)
-
-    parts = [draw.get(block.kind, stretch)(block.dim) for block in group.blocks]
+    parts = []
+    for block in group.blocks:
+        if block.kind == "translation":
+            parts.append(STEP_TRANSLATION * _normal(count, block.dim, generator))
+        elif block.kind == "rotation":
+            parts.append(STEP_ANGLE * _ball(count, block.dim, generator))
+        else:
+            parts.append(STEP_STRETCH * _uniform(count, block.dim, generator))
     return group.from_physical(torch.cat(parts, dim=-1))
 
 
@@ -112,8 +111,8 @@ def _safe_steps(group: Group, count: int, generator: Generator) -> tuple[Tensor,
 def _on_chart(group: Group, steps: Tensor) -> Tensor:
     """True where `log(h^k) = k log(h)` for k = 1..7, with the margin that models keep, `[n]`.
 
-    That each power is in the chart is not enough: past a half turn it is in the chart again, as
-    another step.
+    It is not enough that each power is in the chart: past a half turn it is in the chart again, as
+    the power of another step.
     """
     multiples = torch.arange(1, LENGTH, dtype=torch.float64)[:, None] * steps[:, None]
     powers = group.exp(multiples)
