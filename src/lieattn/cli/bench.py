@@ -1,7 +1,10 @@
 """`lieattn bench`. Its options are the fields of `Request`."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
-from inspect import Parameter, signature
+from inspect import Parameter
 from pathlib import Path
 from types import GenericAlias
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
@@ -10,17 +13,18 @@ import typer
 from rich.console import Console
 
 from ..lab.bench.request import OPTIONS, Request, request
-from .shared import errors_told
-
-_OUT = Path("runs/bench")
+from .shared import declare, errors_told, given
 
 
 def bench(
     ctx: typer.Context,
+    *,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: SE3, width 16, N 128 and 512.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for the files; overwrites those there.")] = _OUT,
+    out: Annotated[Path, typer.Option(help="Folder for the files; overwrites those there.")] = Path(
+        "runs/bench"
+    ),
     **values: Any,
 ) -> None:
     """Time attention over poses beside plain attention, and measure its memory.
@@ -31,16 +35,12 @@ def bench(
     """
     from ..lab.bench.run import run
 
-    # Only what stands on the command line: --quick has defaults of its own.
-    sources: dict[str, Any] = {name: ctx.get_parameter_source(name) for name in values}
-    given = {name: values[name] for name, at in sources.items() if at.name == "COMMANDLINE"}
-    with errors_told():
-        run(request(quick, **given), out, Console())
+    with errors_told():  # the defaults are left to `request`: --quick has others
+        run(request(quick, **given(ctx, values)), out, Console())
 
 
-def _parameters() -> list[Parameter]:
-    """An option for every field of `Request`."""
-    types, found = get_type_hints(Request), []
+def _options() -> Iterator[Parameter]:
+    types = get_type_hints(Request)
     for each in fields(Request):
         kind = types[each.name]
         if get_origin(kind) is tuple:
@@ -48,10 +48,7 @@ def _parameters() -> list[Parameter]:
         default = None if each.default is MISSING else each.default
         names = [OPTIONS[each.name]] if each.metadata["name"] else []
         option = typer.Option(default, *names, help=each.metadata["help"])
-        found.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=option, annotation=kind))
-    return found
+        yield Parameter(each.name, Parameter.KEYWORD_ONLY, default=option, annotation=kind)
 
 
-_own = signature(bench)
-_named = [each for each in _own.parameters.values() if each.name != "values"]
-setattr(bench, "__signature__", _own.replace(parameters=[*_named, *_parameters()]))  # noqa: B010
+declare(bench, _options())

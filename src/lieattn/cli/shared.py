@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import inspect
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -36,3 +38,18 @@ def errors_told(quiet: bool = False) -> Iterator[Callable[[str], None]]:
         tell(str(error))
     if told:
         raise typer.Exit(2)
+
+
+def declare(command: Callable[..., None], options: Iterable[inspect.Parameter]) -> None:
+    """Put options in the place of `**values` in the signature of a command."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    first = [x for x in own if x.kind is x.POSITIONAL_OR_KEYWORD]
+    last = [x for x in own if x.kind is x.KEYWORD_ONLY]
+    signature = inspect.Signature([*first, *options, *last])
+    command.__signature__ = signature  # type: ignore[attr-defined]
+
+
+def given(ctx: typer.Context, values: dict[str, Any]) -> dict[str, Any]:
+    """The values that stand on the command line, without defaults."""
+    sources: dict[str, Any] = {name: ctx.get_parameter_source(name) for name in values}
+    return {name: values[name] for name, x in sources.items() if x.name == "COMMANDLINE"}

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from ..workflows.settings import DATA, OPTIONS, TRAINING, merged
-from .shared import FILES, errors_told
+from .shared import FILES, declare, errors_told, given
 
 OUTPUT = "Output"
 
@@ -58,10 +58,9 @@ def train(
     from ..workflows.store import TrainFolder
     from ..workflows.train import train as run_training
 
-    names = [x for x in settings if str(ctx.get_parameter_source(x)).endswith("COMMANDLINE")]
-    given = {name: settings[name] for name in names} | ({"files": files} if files else {})
+    flags = given(ctx, settings) | ({"files": files} if files else {})
     with process_group() as processes, errors_told(quiet=not processes.writes):
-        found = merged(config, given)
+        found = merged(config, flags)
         folder = out or Path("runs") / (Path(found.files[0]).name.split(".")[0] or "train")
         set_threads(threads or (None if overwrite else TrainFolder(folder).threads()), processes)
         console = Console(quiet=not processes.writes)
@@ -90,12 +89,4 @@ def _of_settings() -> Iterator[inspect.Parameter]:
         )
 
 
-def _signature() -> inspect.Signature:
-    """That of `train` with an option for each setting."""
-    own = inspect.signature(train, eval_str=True).parameters.values()
-    first = [x for x in own if x.kind is x.POSITIONAL_OR_KEYWORD]
-    last = [x for x in own if x.kind is x.KEYWORD_ONLY]
-    return inspect.Signature([*first, *_of_settings(), *last])
-
-
-train.__signature__ = _signature()  # type: ignore[attr-defined]
+declare(train, _of_settings())

@@ -8,10 +8,9 @@ from math import ceil
 from typing import Any
 
 from matplotlib.figure import Figure as Canvas
-from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from ...workflows.drawing import GRID, INK, canvas
+from ...workflows.drawing import GRID, INK, canvas, legend
 from ..report.document import Figure
 from .cases import PASSES
 from .contestants import SDPA
@@ -61,17 +60,16 @@ def _draw(
     height = max(1, ceil(len(panels) / columns))
     figure = canvas(max(4.4 * columns, 8), 3.7 * height + 1.6)
     axes = figure.subplots(height, columns, squeeze=False, sharex=True, sharey=True).flatten()
-    handles: dict[str, Line2D] = {}
+    looks: dict[str, dict[str, Any]] = {}
     for axis, (title, lines) in zip(axes, panels.items(), strict=False):
         axis.set_title(title)
         axis.grid(color=GRID)
         for i, contestant in enumerate(found["contestants"]):
-            label, i = contestant["label"], i % len(MARKERS)
-            if label in lines:
+            if (label := contestant["label"]) in lines:
                 dashes = "--" if contestant["name"] == SDPA else "-"
-                look = {"color": COLOURS[i], "marker": MARKERS[i], "ms": 8, "lw": 2.5}
-                points = zip(*lines[label], strict=True)
-                (handles[label],) = axis.plot(*points, ls=dashes, label=label, **look)
+                look = {"color": COLOURS[i % 8], "marker": MARKERS[i % 8], "ls": dashes}
+                looks[label] = {**look, "ms": 8, "lw": 2.5}
+                axis.plot(*zip(*lines[label], strict=True), **looks[label])
     _log_scales(axes[0], sorted({cell["n"] for cell in found["cells"]}))
     for axis in axes[len(panels) :]:
         axis.remove()
@@ -80,8 +78,7 @@ def _draw(
     for axis in axes[max(len(panels) - columns, 0) : len(panels)]:  # the lowest of each column
         axis.set_xlabel("N")
         axis.tick_params(labelbottom=True)
-    across = 2 if columns < COLUMNS else 4
-    figure.legend(handles=handles.values(), loc="outside lower center", ncols=across)
+    legend(figure, looks, 2 if columns < COLUMNS else 4)
     figure.suptitle(caption, fontsize=17)
     return figure
 

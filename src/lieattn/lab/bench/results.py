@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
@@ -19,8 +20,6 @@ from .contestants import REFERENCE, SDPA
 from .measuring import OVER_BUDGET, TOO_LARGE, Bench
 from .memory import METHOD
 from .peers import PEERS, missing
-
-FEATURES = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl", "asimd")
 
 
 def gather(bench: Bench, complete: bool) -> dict[str, Any]:
@@ -70,13 +69,10 @@ def _versions() -> dict[str, str]:
 def _machine() -> dict[str, Any]:
     """The processor, not the computer's name."""
     info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    about = {key.strip(): value.strip() for key, _, value in (x.partition(":") for x in lines)}
-    flags = set(about.get("flags", about.get("Features", "")).split())
+    model = re.search(r"model name\s*: (.*)", info.read_text() if info.exists() else "")
     return {
-        "processor": about.get("model name", platform.machine()),
+        "processor": model[1] if model else platform.machine(),
         "architecture": platform.machine(),
-        "features": [name for name in FEATURES if name in flags],
         "torch_features": torch.backends.cpu.get_cpu_capability(),
         "system": platform.system(),
     }

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console, JustifyMethod
+from rich.console import Console
 from rich.table import Table
 
+from ...workflows.display import table
 from ..report.document import Section
 from ..report.document import Table as Cells
 from .cases import PASSES, SHORT
@@ -28,8 +28,8 @@ BACKWARD = (
 def print_tables(found: dict[str, Any], console: Console) -> None:
     """The tables of the page, then what their dashes and columns mean."""
     for section in (part for part in document(found).parts if isinstance(part, Section)):
-        for table in (part for part in section.parts if isinstance(part, Cells)):
-            console.print(_table(section.title, table))
+        for cells in (part for part in section.parts if isinstance(part, Cells)):
+            console.print(_table(section.title, cells))
     legend = LEGEND + (BACKWARD if "backward" in passes(found) else "")
     legend += f"{found['settings']['heads']} heads, batch {found['settings']['batch']}, float32, "
     legend += f"threads: {found['machine']['threads']}."
@@ -38,30 +38,23 @@ def print_tables(found: dict[str, Any], console: Console) -> None:
 
 
 def _table(title: str, cells: Cells) -> Table:
-    table = Table(
-        title=f"\n{title}",
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        padding=0,
-        show_edge=False,
-    )
-    for name in cells.header:
-        start, style = name in ("", "backend"), "bold" if name.startswith("over") else None
-        justify: JustifyMethod = "left" if start else "right"
-        table.add_column(_narrow(name), justify=justify, style=style, no_wrap=True)
+    made = table(f"\n{title}", *map(_narrow, cells.header))
+    made.padding, made.show_edge, made.title_style = 0, False, "bold"
+    for column, name in zip(made.columns, cells.header, strict=True):
+        column.justify = "left" if name in ("", "backend") else "right"
+        column.style = "bold" if name.startswith("over") else ""
     above = ""
     for row in cells.rows:
-        if row[0] != above:
-            table.add_section()
+        if row[0] != above and cells.header[0]:
+            made.add_section()
         # These reasons are as wide as a time and its ratio.
         words = "|".join(row)
         for reason in (OVER_BUDGET, TOO_LARGE):
             words = words.replace(f"|{reason}|-", f"|{reason.replace(' ', '|')}")
         first, label, *numbers = words.split("|")
-        table.add_row(first if first != above else "", label.removeprefix("lieattn "), *numbers)
+        made.add_row(first if first != above else "", label.removeprefix("lieattn "), *numbers)
         above = first
-    return table
+    return made
 
 
 def _narrow(header: str) -> str:
