@@ -231,10 +231,10 @@ def test_data_sets_that_come_along_take_no_group(run: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
-        ("--seed", 10**22, "seed must be at most 9,223,372,036,854,775,807"),
-        ("--window", 10**19, "window must be at most 1,000,000"),
-        ("--scale", "1e300", "scale must be a number from 1e-12 to 1e+12, got 1e+300"),
-        ("--scale", "1e-30", "scale must be a number from 1e-12 to 1e+12"),
+        ("--seed", 10**22, "seed must be a whole number from 0 to 9,223,372,036,854,775,807"),
+        ("--window", 10**19, "window must be a whole number from 3 to 1,000,000"),
+        ("--scale", "1e300", "scale must be auto or a number from 1e-12 to 1e+12, got 1e+300"),
+        ("--scale", "1e-30", "scale must be auto or a number from 1e-12 to 1e+12"),
     ],
 )
 def test_numbers_that_are_too_large_are_refused(

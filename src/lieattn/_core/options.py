@@ -13,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 from .text import printable, unknown
 
 TEXTS, OBJECT = tuple[str, ...], dict[str, Any]
-WORDS = {
+WORDS: dict[Any, str] = {
     int: "a whole number",
     float: "a number",
     bool: "true or false",

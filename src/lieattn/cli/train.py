@@ -74,7 +74,7 @@ def _of_settings() -> Iterator[inspect.Parameter]:
         if name == "files":
             continue
         kind = next((k for k in (bool, str) if k in x.kinds), x.kinds[0])
-        default = x.default if x.practice is None else x.practice
+        default: Any = x.default if x.practice is None else x.practice
         shown: bool | str = default is not False and default != ""
         if kind is bool and isinstance(default, str):
             default, shown = None, default
@@ -83,7 +83,7 @@ def _of_settings() -> Iterator[inspect.Parameter]:
         declared = typer.Option(
             help=f"{x.help}{choices}", rich_help_panel=x.panel, show_default=shown
         )
-        annotation = Annotated[kind | None, declared]
+        annotation: Any = Annotated[kind | None, declared]  # type: ignore[valid-type]
         yield inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
         )

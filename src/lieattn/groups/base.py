@@ -16,7 +16,8 @@ from .._core.text import unknown
 from . import checks
 from ._blocks import Block
 from ._calculus import Calculus
-from ._charts import CHARTS, Chart
+from ._charts import CHARTS as CHARTS
+from ._charts import Chart
 
 # Of the entries of a pose: products of poses, and squares of distances, stay within float32.
 LARGEST = 2e18

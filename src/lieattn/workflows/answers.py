@@ -16,8 +16,8 @@ from .._core.text import printable
 from ..groups import SO3, Group
 from ..models.infill.model import LEVELS
 from .filling import Filled
-from .sources import digest
 from .store import Trained
+from .tensors import digest
 
 MOST = 40  # lines of a table
 

@@ -15,10 +15,10 @@ from .._core.folders import require_folder, write_bytes
 from .._core.stopping import written
 from .._core.text import printable
 from .metrics import examine
-from .sources import Parts, digest, parts, read_sets, windows
+from .sources import Parts, parts, read_sets, windows
 from .store import Trained, load_trained
 from .tables import print_errors
-from .tensors import examination, stack
+from .tensors import digest, examination, stack
 from .train import hidden_of_test
 
 # Settings that decide which poses are hidden.

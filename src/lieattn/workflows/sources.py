@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from ..data.batches import require_one_group
 from ..groups import Group
 from .inspection.findings import built_in, is_builtin
 from .settings import TrainSettings
+from .tensors import digest
 
 FEWEST = 3  # poses of a window: two to see, one to hide
 PARTS = ("train", "valid", "test")
@@ -147,15 +147,3 @@ def _split(
         for part, piece in zip(cut, data.split_in_order(x, gap=gap), strict=True):
             part.append(piece)
     return cut, sets, f"in order, {max(gaps, default=0)} poses apart"
-
-
-def digest(sets: Sequence[data.PoseSet], settings: TrainSettings) -> str:
-    """A checksum of all poses, and of their names if kinds depend on them."""
-    found = hashlib.sha256()
-    for x in sets:
-        found.update(f"{x.group.name} {len(x)} ".encode())
-        found.update(x.poses.contiguous().numpy().tobytes())
-        found.update(x.mask.contiguous().numpy().tobytes())
-        if settings.kinds:
-            found.update("\n".join(x.names).encode())
-    return found.hexdigest()[:16]

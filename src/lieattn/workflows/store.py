@@ -85,7 +85,8 @@ class Header:
     def reached(self) -> Progress:
         loss = self.progress.get("best_loss")
         progress = {**self.progress, "best_loss": inf if loss is None else loss}
-        return read(Progress, progress)  # type: ignore[no-any-return]
+        found: Progress = read(Progress, progress)
+        return found
 
 
 # ---- trained models ------------------------------------------------------------------------------

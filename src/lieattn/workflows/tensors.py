@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -56,6 +57,18 @@ def unstack(poses: Tensor, windows: Sequence[data.PoseSet], scale: float) -> Ten
     means = torch.stack([x.poses[x.mask][:, where].mean(0) for x in windows])
     g[:, where] = g[:, where] * scale + means
     return g
+
+
+def digest(sets: Sequence[data.PoseSet], settings: TrainSettings) -> str:
+    """A checksum of all poses, and of their names if kinds depend on them."""
+    found = hashlib.sha256()
+    for x in sets:
+        found.update(f"{x.group.name} {len(x)} ".encode())
+        found.update(x.poses.contiguous().numpy().tobytes())
+        found.update(x.mask.contiguous().numpy().tobytes())
+        if settings.kinds:
+            found.update("\n".join(x.names).encode())
+    return found.hexdigest()[:16]
 
 
 # ---- kinds of tokens ---------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def train(
         if trainer.finished:
             console.print(f"Finished before: {out}. --overwrite trains anew.", soft_wrap=True)
         _keep(trainer.progress.step, overwrite)
-        board = writer(str(out / "tensorboard")) if writer else nullcontext()
+        board: Any = writer(str(out / "tensorboard")) if writer else nullcontext()
         display = Display(console, settings.steps, trainer.progress.step)
         with unwinding(), board as curves, display:
             for line in _lines(trainer, display):

@@ -29,7 +29,7 @@ MOMENTS = ("exp_avg", "exp_avg_sq")  # that Adam keeps of every parameter
 
 @dataclass
 class Progress:
-    """How far a run is; with the tensors of a `Trainer`, all that the next step depends on."""
+    """How far a run is. With the tensors of a `Trainer` it determines the next step."""
 
     step: int = option(0, least=0, most=10**9)
     best_loss: float = option(inf)
@@ -39,8 +39,8 @@ class Progress:
 class Trainer:
     """Trains a model on windows.
 
-    Batches and what is hidden in them are functions of seed and step, and so are the numbers that
-    dropout draws: a run resumed from a checkpoint is the uninterrupted one bit for bit.
+    Batches, hidden poses and dropout depend on seed and step alone, so a resumed run equals an
+    uninterrupted one bit for bit.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Trainer:
         self.stream = Stream(train, batch, settings.hide, settings.gaps, settings.seed)
         self.checks = examination(valid, settings.hide, settings.gaps, settings.seed, "valid")
         self.progress = Progress()
-        # Losses of interpolation; on data that it has right, any.
+        # Losses of interpolation, by which losses are divided; 1 if it makes no error.
         self.train_baseline = self._measure(train) or 1.0
         self.baseline = self._interpolated(self.checks) or 1.0
         self.network: nn.Module = self.processes.wrap(model)
