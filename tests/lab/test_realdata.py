@@ -19,9 +19,8 @@ from walks import command
 import lieattn as la
 from lieattn._core.errors import RunError
 from lieattn.data import PoseSet, save
-from lieattn.lab.realdata.pairs import pairs_used
+from lieattn.lab.realdata.measures import pairs_used, repeats
 from lieattn.lab.realdata.plan import GROUPS, chosen, models_of, plan
-from lieattn.lab.realdata.repeats import repeats
 from lieattn.workflows.preprocessing import choose_preprocessing
 from lieattn.workflows.settings import TrainSettings
 from lieattn.workflows.sources import parts

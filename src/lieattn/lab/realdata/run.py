@@ -6,6 +6,7 @@ import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -26,9 +27,8 @@ from ..paper.reproduce import kept
 from ..paper.storage import TIMING
 from ..report import write_pages
 from ..workers import run_all
-from .pairs import pairs_used
+from .measures import pairs_used, repeats
 from .plan import Run
-from .repeats import repeats
 from .report import build, print_tables
 
 RESULTS, LOCK = "results.json", ".lock"
@@ -57,7 +57,10 @@ def realdata(
         missing = [run for run in runs if not (run.folder / RESULT).exists()]
         console.print(f"{len(missing)} of {len(runs)} runs to do.", highlight=False)
         with unwinding(), _timed(out / TIMING, jobs, bool(missing)):
-            _run_all(missing, console, jobs)
+            if missing:
+                total = sum(run.settings.steps * run.cost for run in missing)
+                done = partial(_done, missing)
+                run_all(run_one, missing, jobs, console, done=done, total=total)
         found = _gather(runs, out, command)
         write_bytes(out / RESULTS, json_bytes(found, indent=None))
         pages = write_pages(build(found), out)
@@ -131,12 +134,6 @@ def _versions(models: set[str]) -> dict[str, str]:
         if name := BASELINES[model].requires:
             found[name] = metadata.version(name)
     return found | {"python": platform.python_version()}
-
-
-def _run_all(runs: list[Run], console: Console, jobs: int) -> None:
-    if runs:
-        total = sum(run.settings.steps * run.cost for run in runs)
-        run_all(run_one, runs, jobs, console, done=lambda: _done(runs), total=total)
 
 
 def _done(runs: list[Run]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...groups import get_group
@@ -9,7 +10,7 @@ from ..paper.protocols import MODELS, PROTOCOLS
 from ..paper.sequences import LENGTH
 from . import charts, pictures
 from .document import Section, Table
-from .summary import Comparison, Number, comparisons, times
+from .summary import Comparison, Number, Row, comparisons, times
 
 HOW_TO_READ = (
     "**Pose error** is `|log(ĝ⁻¹ g*)|²` in physical coordinates, mean ± sample deviation over "
@@ -100,48 +101,53 @@ def _protocol(name: str, groups: list[Comparison]) -> Section:
 
 
 def _group(x: Comparison) -> Section:
-    parts: list[Any] = [_accuracy(x), _equivariance(x), charts.errors(x)]
+    parts: list[Any] = [cells(x, ACCURACY), cells(x, EQUIVARIANCE), charts.errors(x)]
     if all(row.result["examples"] for row in x.rows.values()):
         parts += [pictures.sequences(x), pictures.attention(x)]
     return Section(f"{x.title}, {x.protocol}", parts)
 
 
-def _accuracy(comparison: Comparison) -> Table:
-    header = "|pose error|best epochs|last iterate|paper|flanking|paper|parameters|of the score"
-    rows = []
-    for row in comparison.rows.values():
-        printed, parameters = row.printed, row.result["parameters"]
-        rows.append(
-            [
-                row.model,
-                str(row.number("best", "pose_error")),
-                ", ".join(str(seed["best_epoch"]) for seed in row.result["seeds"]),
-                str(row.number("last", "pose_error")),
-                str(Number(printed.pose_error, printed.pose_spread)) if printed else "",
-                str(row.number("best", "flanking")),
-                row.paper("flanking", ".3f"),
-                f"{parameters['total']:,}",
-                f"{parameters['score']:,}" if parameters["score"] else "",
-            ]
-        )
-    return Table(header.split("|"), rows)
+def _paper_pose_error(row: Row) -> str:
+    printed = row.printed
+    return str(Number(printed.pose_error, printed.pose_spread)) if printed else ""
 
 
-def _equivariance(comparison: Comparison) -> Table:
-    header = "|equivariance error|float32 throughout|with flips|paper|flips|off chart"
-    rows = [
-        [
-            row.model,
-            row.number("best", "equivariance_without_flips").short(),
-            row.equivariance_float32.short(),
-            row.number("best", "equivariance").short(),
-            row.paper("equivariance"),
-            f"{row.total('best', 'flips'):,} of {row.total('best', 'transforms'):,}",
-            f"{row.total('best', 'fallbacks')}, {row.total('best', 'equivariance_fallbacks')}",
-        ]
-        for row in comparison.rows.values()
-    ]
-    return Table(header.split("|"), rows)
+def _epochs(row: Row) -> str:
+    return ", ".join(str(seed["best_epoch"]) for seed in row.result["seeds"])
+
+
+def _score_parameters(row: Row) -> str:
+    count = row.result["parameters"]["score"]
+    return f"{count:,}" if count else ""
+
+
+Columns = Sequence[tuple[str, Callable[[Row], str]]]
+ACCURACY: Columns = (
+    ("", lambda row: row.model),
+    ("pose error", lambda row: str(row.number("best", "pose_error"))),
+    ("best epochs", _epochs),
+    ("last iterate", lambda row: str(row.number("last", "pose_error"))),
+    ("paper", _paper_pose_error),
+    ("flanking", lambda row: str(row.number("best", "flanking"))),
+    ("paper", lambda row: row.paper("flanking", ".3f")),
+    ("parameters", lambda row: f"{row.result['parameters']['total']:,}"),
+    ("of the score", _score_parameters),
+)
+EQUIVARIANCE: Columns = (
+    ("", lambda row: row.model),
+    ("equivariance error", lambda row: row.number("best", "equivariance_without_flips").short()),
+    ("float32 throughout", lambda row: row.equivariance_float32.short()),
+    ("with flips", lambda row: row.number("best", "equivariance").short()),
+    ("paper", lambda row: row.paper("equivariance")),
+    ("flips", lambda row: row.counts("flips", "transforms", " of ")),
+    ("off chart", lambda row: row.counts("fallbacks", "equivariance_fallbacks", ", ")),
+)
+
+
+def cells(comparison: Comparison, columns: Columns) -> Table:
+    """A row for each model."""
+    rows = [[cell(row) for _, cell in columns] for row in comparison.rows.values()]
+    return Table([name for name, _ in columns], rows)
 
 
 def _times(timing: list[dict[str, Any]]) -> Table:

@@ -76,6 +76,10 @@ class Row:
     def total(self, iterate: str, metric: str) -> int:
         return sum(int(value or 0) for value in self.values(iterate, metric))
 
+    def counts(self, first: str, second: str, between: str) -> str:
+        """Two totals over seeds, of the best-validation iterate."""
+        return between.join(f"{self.total('best', name):,}" for name in (first, second))
+
     @property
     def equivariance(self) -> Number:
         """Mean without flips, which are jumps of the arg max by rounding. For vector tokens flips

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from ...workflows.display import table
 from ..paper.protocols import PROTOCOLS
-from .content import orders
+from .content import Columns, cells, orders
 from .summary import Comparison, comparisons, times
 
 LEGEND = (
@@ -31,21 +31,24 @@ def print_tables(found: dict[str, Any], console: Console) -> None:
     console.print(LEGEND, style="dim", highlight=False)
 
 
+COLUMNS: Columns = (
+    ("", lambda row: row.model),
+    ("pose error", lambda row: str(row.number("best", "pose_error"))),
+    ("last", lambda row: row.number("last", "pose_error").short()),
+    ("paper", lambda row: row.paper("pose_error")),
+    ("flank", lambda row: row.number("best", "flanking").short(".3f")),
+    ("equiv.", lambda row: row.equivariance.short()),
+    ("paper", lambda row: row.paper("equivariance")),
+    ("flips", lambda row: str(row.total("best", "flips"))),
+)
+
+
 def _table(comparison: Comparison) -> Table:
     epochs = next(iter(comparison.rows.values())).result["settings"]["epochs"]
-    names = ("pose error", "last", "paper", "flank", "equiv.", "paper", "flips")
-    made = table(f"\n{comparison.title}, {epochs} epochs", "", *names)
-    for model, row in comparison.rows.items():
-        made.add_row(
-            model,
-            str(row.number("best", "pose_error")),
-            row.number("last", "pose_error").short(),
-            row.paper("pose_error"),
-            row.number("best", "flanking").short(".3f"),
-            row.equivariance.short(),
-            row.paper("equivariance"),
-            str(row.total("best", "flips")),
-        )
+    content = cells(comparison, COLUMNS)
+    made = table(f"\n{comparison.title}, {epochs} epochs", *content.header)
+    for row in content.rows:
+        made.add_row(*row)
     return made
 
 
