@@ -33,7 +33,7 @@ logger = logging.getLogger("lieattn")
 # Modules of fast backends, imported when they are first asked for: one line a backend here, and
 # its name where it may be chosen.
 MODULES = {"native": "lieattn.ops.native", "triton": "lieattn.ops.triton"}
-# Tried before the reference, by device. Not Triton: nobody has measured it on a GPU yet.
+# Tried before the reference, by device. Not Triton: it has not been measured on a GPU.
 FAST: dict[str, tuple[str, ...]] = {"cpu": ("native",)}
 BACKENDS = ("auto", "reference", "tiled", *MODULES)
 
@@ -86,7 +86,7 @@ def refusal(request: Request, name: str) -> str | None:
 def not_for_kernels(request: Request, groups: Sequence[Group]) -> str | None:
     """What no kernel can do, in a sentence: they take block weights, and compute in float32."""
     group, values = request.group, request.values.dtype
-    if not any(group is known for known in groups):  # not by name: another may have the same
+    if group not in groups:  # not by name: another group may have the same
         return f"it knows {', '.join(known.name for known in groups)}, not {group}."
     if not isinstance(request.weights, Tensor):
         return "it knows block weights, not scores or functions."

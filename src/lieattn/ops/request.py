@@ -248,7 +248,7 @@ def require_weights(weights: Tensor, heads: int, group: Group, chart: str) -> No
 
 
 def require_prune(prune: float) -> None:
-    """A share of the weights of a query."""
+    """`prune` is a share of the weights of a query."""
     if isinstance(prune, bool) or not isinstance(prune, int | float):
         raise TypeError(f"prune must be a number, got {type(prune).__name__} {prune!r}.")
     if not 0 <= prune < 1:
@@ -290,7 +290,7 @@ def require_pairs(name: str, x: Tensor, shape: torch.Size) -> None:
 def require_bias(bias: Tensor, batch: int) -> None:
     """A bias is of all pairs, `[Nq, Nk]`, or names sets and heads both, `[..., H, Nq, Nk]`.
 
-    With three dimensions and one of the batch, nobody could tell sets from heads.
+    Three dimensions, with one of the batch, could be of sets or of heads.
     """
     if bias.dim() in (2, batch + 3):
         return
@@ -318,13 +318,12 @@ def _require_one_meaning(mask: Tensor, shape: torch.Size) -> None:
 def self_excluded(exclude_self: bool | None, q_poses: Tensor, k_poses: Tensor) -> bool:
     """Whether key i is left out for query i: as asked, or with None where keys are the queries.
 
-    They are if both are one tensor, or views of the same memory. `q is k` would not do, since
-    `p[None] is p[None]` is False.
+    They are if both are one tensor, or views of the same memory: `p[None] is p[None]` is False.
     """
     if exclude_self is not None:
         return exclude_self
     if any(not isinstance(x, Tensor) or not is_dense(x) for x in (q_poses, k_poses)):
-        return False  # `require_sets` says what is wrong
+        return False  # `Request.check` says what is wrong
     if not has_memory(q_poses, k_poses) or torch._C._get_tracing_state() is not None:
         raise ValueError(
             "whether keys are the queries cannot be told inside torch.func transforms, "
@@ -335,7 +334,7 @@ def self_excluded(exclude_self: bool | None, q_poses: Tensor, k_poses: Tensor) -
 
 
 def _place(x: Tensor) -> tuple[object, ...]:
-    """Where the elements of a tensor lie; the stride of a single element is of no meaning."""
+    """Where the elements of a tensor lie; the stride of a single element has no meaning."""
     strides = tuple(s for s, n in zip(x.stride(), x.shape, strict=True) if n != 1)
     return x.device, x.dtype, x.data_ptr(), x.shape, strides
 

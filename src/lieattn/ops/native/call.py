@@ -105,8 +105,9 @@ def shapes(x: Operands) -> Results:
     keys were left out.
     """
     B, H, Nq, _ = x.pairs
-    widths = x.values.shape[-1], DIMS[x.group], 3
-    return Results(*(x.values.new_empty((B, H, Nq, width)) for width in widths))
+    empty = x.values.new_empty
+    out, coords = empty((B, H, Nq, x.values.shape[-1])), empty((B, H, Nq, DIMS[x.group]))
+    return Results(out, coords, empty((B, H, Nq, 3)))
 
 
 def forward(x: Operands) -> Results:
