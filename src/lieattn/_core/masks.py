@@ -1,4 +1,4 @@
-"""Masks and biases of layers: what people pass, as what the operator takes."""
+"""Masks of layers and models, converted to the masks that the operator takes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def without_padding(group: Group, poses: Tensor, tokens: Tensor) -> Tensor:
-    """Poses with the identity where a mask of tokens `[..., N]` says padding, whatever it holds."""
+    """Poses with the identity at padding, which a mask of tokens `[..., N]` marks as False."""
     if tokens.shape != poses.shape[:-2] or tokens.dtype != torch.bool:
-        return poses  # a mask of pairs, or one of which `pair_mask` says what is wrong
+        return poses  # a mask of pairs, or one that `pair_mask` refuses
     eye = group.identity(dtype=poses.dtype, device=poses.device)
     return torch.where(tokens[..., None, None], poses, eye)
 
@@ -53,14 +53,14 @@ def pair_mask(
 
 
 def both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
-    """Pairs that two masks allow; None allows all."""
+    """Pairs that both masks allow; None allows all."""
     if a is None or b is None:
         return b if a is None else a
     return a & b
 
 
 def require_boolean(mask: Tensor) -> None:
-    """A mask is boolean; what else people hold is told how to become one."""
+    """Refuse a mask that is not boolean, and say how to convert it."""
     if mask.dtype != torch.bool:
         raise ValueError(
             f"mask must be boolean, True for a real token, got {mask.dtype}. From lengths use "
@@ -74,7 +74,7 @@ def split_mask(
 ) -> tuple[Tensor | None, Tensor | None]:
     """A mask of tokens `[..., N]` and a mask of pairs `[..., N, N]`, from either of them.
 
-    A token that a mask of pairs lets neither attend nor be attended to is padding.
+    A token that neither attends nor is attended to is padding.
     """
     if mask is None:
         return None, None
@@ -88,7 +88,7 @@ def split_mask(
         if neighbours is not None:  # its columns are places in lists, not tokens
             return None, mask
         if mask.shape[-1] != n:
-            return None, mask  # `restrict` says what is wrong
+            return None, mask  # `restrict` refuses it
         return (mask.any(-1) | mask.any(-2)).expand(*batch, n), mask
     if mask.shape != (*batch, n):
         hint = f" A mask of pairs is [B, {n}, {n}]." if mask.dim() == 2 else ""

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import gelu
+from torch.nn.functional import gelu, pad
 
 from ...models.baselines.vector import VectorCompletionModel
 from ...models.completion import CompletionModel
@@ -55,12 +55,9 @@ class ParameterStack:
 
     def join(self, parts: Sequence[Tensor]) -> Tensor:
         """The inverse of `split`, for tensors in the order of the parameters."""
-        pieces = []
-        for part, gap in zip(parts, self.gaps, strict=True):
-            pieces.append(part.flatten(1))
-            if gap:
-                pieces.append(part.new_zeros(len(part), gap))
-        return torch.cat(pieces, dim=1)
+        rows = [part.flatten(1) for part in parts]
+        padded = [pad(x, (0, gap)) if gap else x for x, gap in zip(rows, self.gaps, strict=True)]
+        return torch.cat(padded, dim=1)
 
     def unstack(self, flat: Tensor, seed: int) -> Parameters:
         """State of one model, for `load_state_dict`."""
