@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from .shared import errors_told
+from .shared import JOBS, OVERWRITE, errors_told
 
 
 def realdata(
@@ -17,18 +17,13 @@ def realdata(
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0, 1, ... of every model.")] = 3,
     steps: Annotated[
-        int | None,
-        typer.Option(min=10, help="Batches of every run; by default those of the recipe."),
+        int | None, typer.Option(min=10, help="Batches of every run; by default a recipe's.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder of the runs and the report.")] = Path(
         "runs/realdata"
     ),
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; by default one per core.")
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Run finished runs again.")
-    ] = False,
+    jobs: Annotated[int | None, JOBS] = None,
+    overwrite: Annotated[bool, OVERWRITE] = False,
 ) -> None:
     """Train models on the data sets that come along, beside simple rivals.
 
@@ -41,16 +36,10 @@ def realdata(
     from ..lab.realdata.run import realdata as run_realdata
 
     with errors_told():
-        asked = chosen(group or [])
-        runs = plan(asked, seeds, steps, out)
-        given = "".join(f" --group {name}" for name in group or [])
-        given += f" --seeds {seeds}" if seeds != 3 else ""
-        given += f" --steps {steps}" if steps is not None else ""
-        run_realdata(
-            runs,
-            out,
-            Console(),
-            jobs=jobs or cores(),
-            overwrite=overwrite,
-            command=f"lieattn realdata{given}",
-        )
+        runs = plan(chosen(group or []), seeds, steps, out)
+        words = ["lieattn realdata", *(f"--group {name}" for name in group or [])]
+        words += [f"--seeds {seeds}"] if seeds != 3 else []
+        words += [f"--steps {steps}"] if steps is not None else []
+        command = " ".join(words)
+        workers = jobs or cores()
+        run_realdata(runs, out, Console(), jobs=workers, overwrite=overwrite, command=command)

@@ -17,6 +17,8 @@ FILES = typer.Argument(
     help=f"Files of poses, or a data set: {', '.join(DATASETS)}.", show_default=False
 )
 JSON = typer.Option("--json", help="Print JSON.")
+JOBS = typer.Option(min=1, help="Processes; by default one per core.")
+OVERWRITE = typer.Option("--overwrite", help="Run finished runs again.")
 
 
 @contextlib.contextmanager

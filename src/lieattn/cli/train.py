@@ -83,7 +83,7 @@ def _of_settings() -> Iterator[inspect.Parameter]:
         declared = typer.Option(
             help=f"{x.help}{choices}", rich_help_panel=x.panel, show_default=shown
         )
-        annotation: Any = Annotated[kind | None, declared]  # type: ignore[valid-type]
+        annotation: Any = Annotated[kind | None, declared]
         yield inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
         )

@@ -13,9 +13,7 @@ from ..data.windows import piece
 from ..geometry.interpolation import interpolate
 from .errors import block_errors, in_units
 from .store import Trained
-from .tensors import stack, unstack
-
-CHUNK = 64  # windows at a time
+from .tensors import CHUNK, stack, unstack
 
 
 class Unfillable(ValueError):

@@ -14,9 +14,8 @@ from ..geometry.predictors import PREDICTORS, Predictor
 from ..groups import Group
 from ..models.infill.model import LEVELS, InfillModel
 from .errors import block_errors, in_units, unit_of
-from .tensors import Stack
+from .tensors import Exam, Stack, pieces
 
-CHUNK = 64
 # From windows, whose hidden poses are blank, and hidden `[B, N]` to poses and bounds
 # `[B, N, K, levels]`.
 Answer = Callable[[Stack, Tensor], tuple[Tensor, Tensor]]
@@ -43,19 +42,17 @@ Found = tuple[Tensor, Tensor, Tensor]  # errors [n, K], mirrored [n], bounds [n,
 
 
 @torch.no_grad()
-def errors_of(group: Group, answer: Answer, exam: list[tuple[Stack, Tensor]]) -> Found:
+def errors_of(group: Group, answer: Answer, exam: Exam) -> Found:
     """Errors of hidden tokens by block, in physical coordinates; which are mirrored; bounds."""
     errors, mirrored, bounds = [], [], []
-    for windows, hidden in exam:
-        for rows in torch.arange(len(hidden)).split(CHUNK):
-            own, chosen = windows.rows(rows).trimmed(hidden[rows])
-            blank = torch.where(chosen[..., None, None], torch.eye(group.matrix_size), own.poses)
-            # Targets are blanked so that they cannot leak.
-            poses, within = answer(own._replace(poses=blank), chosen)
-            found, flipped = block_errors(group, poses[chosen], own.poses[chosen])
-            errors.append(found)
-            mirrored.append(flipped)
-            bounds.append(within[chosen])
+    for own, chosen in pieces(exam):
+        # Targets are blanked so that they cannot leak.
+        blank = torch.where(chosen[..., None, None], torch.eye(group.matrix_size), own.poses)
+        poses, within = answer(own._replace(poses=blank), chosen)
+        found, flipped = block_errors(group, poses[chosen], own.poses[chosen])
+        errors.append(found)
+        mirrored.append(flipped)
+        bounds.append(within[chosen])
     return torch.cat(errors), torch.cat(mirrored), torch.cat(bounds)
 
 
@@ -109,9 +106,7 @@ def coverage(errors: Tensor, bounds: Tensor) -> dict[str, list[float]]:
     return {str(level): held[:, i].tolist() if there[i] else [] for i, level in enumerate(LEVELS)}
 
 
-def examine(
-    models: dict[str, InfillModel], exam: list[tuple[Stack, Tensor]], scale: float
-) -> dict[str, Any]:
+def examine(models: dict[str, InfillModel], exam: Exam, scale: float) -> dict[str, Any]:
     """The numbers of the table of `lieattn evaluate`."""
     group = next(iter(models.values())).group
     kinds = exam[0][0].features is not None

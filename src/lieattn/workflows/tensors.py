@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from .. import data
 from .._core.random import generator
 from .settings import TrainSettings
 
+CHUNK = 64  # windows at a time where no gradients are needed
 COMMON = 3  # sets that a kind is in, at least
 BY_CHANCE = 3  # tokens that may be next to each other if they are hidden one by one
 ENOUGH, MOST_DRAWS = 1000, 4  # hidden tokens to measure errors on, and how often they are drawn
@@ -169,6 +170,13 @@ def _run(mask: Tensor, count: Tensor, generator: Generator) -> Tensor:
 
 
 # ---- batches -----------------------------------------------------------------------------------
+
+
+def pieces(exam: Exam) -> Iterator[tuple[Stack, Tensor]]:
+    """An exam, `CHUNK` windows at a time and without columns of padding."""
+    for windows, hidden in exam:
+        for rows in torch.arange(len(hidden)).split(CHUNK):
+            yield windows.rows(rows).trimmed(hidden[rows])
 
 
 class Stream:

@@ -18,11 +18,10 @@ from ..models.infill.model import InfillModel
 from .errors import block_errors
 from .process_group import ProcessGroup
 from .settings import TrainSettings
-from .tensors import Stack, Stream, examination, longest_hidden
+from .tensors import Exam, Stack, Stream, examination, longest_hidden, pieces
 
 MEASURED = 512  # windows on which the errors of interpolation are measured
 PAIRS = 2**21  # of tokens, at once, in those: long windows are fewer
-CHUNK = 64  # windows at a time where no gradients are needed
 WARM_UP = 0.05  # of the steps
 MOMENTS = ("exp_avg", "exp_avg_sq")  # that Adam keeps of every parameter
 
@@ -81,7 +80,7 @@ class Trainer:
         self.model.measure(rows.poses, missing=hidden, mask=rows.mask, features=rows.features)
         return self._interpolated([(rows, hidden)])
 
-    def _interpolated(self, exam: list[tuple[Stack, Tensor]]) -> float:
+    def _interpolated(self, exam: Exam) -> float:
         errors = []
         for rows, hidden in exam:
             group = self.model.group
@@ -148,16 +147,12 @@ class Trainer:
         """Of the hidden validation tokens: mean loss, errors by block, predicted log errors."""
         self.model.eval()
         losses, errors, log_errors = [], [], []
-        for windows, hidden in self.checks:
-            for rows in torch.arange(len(hidden)).split(CHUNK):
-                own, chosen = windows.rows(rows).trimmed(hidden[rows])
-                out = self.model(own.poses, missing=chosen, mask=own.mask, features=own.features)
-                losses.append(
-                    infill_losses(self.model, out, own.poses, missing=chosen).error[chosen]
-                )
-                found, _ = block_errors(self.model.group, out.poses[chosen], own.poses[chosen])
-                errors.append(found)
-                log_errors.append(out.log_error[chosen])
+        for own, chosen in pieces(self.checks):
+            out = self.model(own.poses, missing=chosen, mask=own.mask, features=own.features)
+            losses.append(infill_losses(self.model, out, own.poses, missing=chosen).error[chosen])
+            found, _ = block_errors(self.model.group, out.poses[chosen], own.poses[chosen])
+            errors.append(found)
+            log_errors.append(out.log_error[chosen])
         return torch.cat(losses).mean().item(), torch.cat(errors), torch.cat(log_errors)
 
     def validate(self) -> dict[str, Any]:
