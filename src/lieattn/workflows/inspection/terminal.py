@@ -22,15 +22,26 @@ _SETTLED = ("as asked", COMES_ALONG)  # formats that nobody guessed
 
 def print_findings(found: Findings, console: Console) -> None:
     """The files, then every group: numbers and advice."""
+    folders = {os.path.dirname(file.path) for file in found.files}
+    folder = folders.pop() if len(folders) == 1 else ""
+
+    def short(file: data.PoseSets) -> str:
+        return printable(os.path.basename(file.path) if folder else file.path, LINE)
+
+    notes = [(short(file), x) for file in found.files for x in (*file.notes, *file.gaps)]
     if len(found.files) == 1:
         console.print(_one_file(found.files[0]))
+        notes = [("", x) for _, x in notes]
     elif found.files:
-        console.print(_files(found.files))
-    _notes(found.files, console)
-    for name in found.summaries:
-        summary = found.summaries[name][0]
+        console.print(_files(found.files, [short(x) for x in found.files], folder))
+    for name, note in notes[:MOST_NOTES]:
+        console.print(_bullet(f"{name}: {note}" if name else note, "note", "yellow"))
+    if len(notes) > MOST_NOTES:
+        console.print(_bullet(f"{len(notes) - MOST_NOTES:,} more (--json).", "note", "yellow"))
+    for summary, _ in found.summaries.values():
         console.print(_numbers(summary))
-        console.print(_advice(summary))
+        for text in summary.advice():
+            console.print(_bullet(text, "advice", "green"))
 
 
 def _one_file(file: data.PoseSets) -> Text:
@@ -43,49 +54,24 @@ def _one_file(file: data.PoseSets) -> Text:
     )
 
 
-def _files(files: list[data.PoseSets]) -> Group:
+def _files(files: list[data.PoseSets], names: list[str], folder: str) -> Group:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), show_edge=False, pad_edge=False)
-    folder = _folder(files)
     table.add_column("file", overflow="fold", ratio=1)
-    table.add_column("read as", no_wrap=True)
-    table.add_column("group", no_wrap=True)
-    table.add_column("sets", justify="right", no_wrap=True)
-    table.add_column("poses", justify="right", no_wrap=True)
-    for file in files[:MOST_FILES]:
-        poses = sum(int(x.mask.sum()) for x in file)
-        sizes = (f"{len(file):,}", f"{poses:,}")
-        table.add_row(Text(_short(file, folder)), file.format, str(file.group), *sizes)
-    more = len(files) - MOST_FILES
-    rest = [Text(f"... and {more:,} files more (--json lists them)", "dim")] if more > 0 else []
-    hint = Text("Formats were chosen by contents and names; --format forces another.", "dim")
-    asked = all(file.why in _SETTLED for file in files)
+    for head in ("read as", "group"):
+        table.add_column(head, no_wrap=True)
+    for head in ("sets", "poses"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for file, name in zip(files[:MOST_FILES], names, strict=False):
+        sizes = (f"{len(file):,}", f"{sum(int(x.mask.sum()) for x in file):,}")
+        table.add_row(Text(name), file.format, str(file.group), *sizes)
     place = f" in {printable(folder, LINE)}" if folder else ""
-    title = Text(f"\n{len(files):,} files{place}", "bold")
-    return Group(title, "", table, *rest, *([] if asked else [hint]))
-
-
-def _folder(files: list[data.PoseSets]) -> str:
-    """The folder that all of them are in; blank if they are from here and there."""
-    folders = {os.path.dirname(file.path) for file in files}
-    return folders.pop() if len(folders) == 1 else ""
-
-
-def _short(file: data.PoseSets, folder: str) -> str:
-    return printable(os.path.basename(file.path) if folder else file.path, LINE)
-
-
-def _notes(files: list[data.PoseSets], console: Console) -> None:
-    several = len(files) > 1
-    folder = _folder(files) if files else ""
-    notes = [
-        f"{_short(file, folder)}: {x}" if several else x
-        for file in files
-        for x in (*file.notes, *file.gaps)
-    ]
-    for note in notes[:MOST_NOTES]:
-        console.print(_bullet(note, "note", "yellow"))
-    if len(notes) > MOST_NOTES:
-        console.print(_bullet(f"{len(notes) - MOST_NOTES:,} more (--json).", "note", "yellow"))
+    lines = [Text(f"\n{len(files):,} files{place}", "bold"), "", table]
+    if (more := len(files) - MOST_FILES) > 0:
+        lines.append(Text(f"... and {more:,} files more (--json lists them)", "dim"))
+    if any(file.why not in _SETTLED for file in files):
+        hint = "Formats were chosen by contents and names; --format forces another."
+        lines.append(Text(hint, "dim"))
+    return Group(*lines)
 
 
 def _numbers(summary: data.Summary) -> Group:
@@ -120,10 +106,6 @@ def _rows(x: data.Summary) -> Iterable[tuple[str, str, str]]:
         yield "spread", f"{about(x.spread)}x", "widest set over narrowest"
     if x.offset is not None:
         yield "offset", f"{about(x.offset)}x", "from the origin, in distances of pairs"
-
-
-def _advice(summary: data.Summary) -> Group:
-    return Group(*(_bullet(text, "advice", "green") for text in summary.advice()))
 
 
 def _bullet(text: str, label: str, style: str) -> Table:
