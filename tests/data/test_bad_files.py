@@ -240,6 +240,29 @@ def test_rows_of_nan_are_gaps_and_other_invalid_poses_are_errors(tmp_path: Path)
         data.read(path, bad="gaps")
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tum", TUM + "0.1 nan nan nan nan nan nan nan\n"),
+        ("a.kitti", KITTI + " ".join(["nan"] * 12) + "\n"),
+        ("a.csv", EUROC + "1,0,0,0,1,0,0,0\n2,nan,nan,nan,nan,nan,nan,nan\n"),
+        ("a.g2o", "VERTEX_SE2 0 0 0 0\nVERTEX_SE2 1 nan nan nan\n"),
+        ("a.g2o", "VERTEX3 0 0 0 0 0 0 0\nVERTEX3 1 nan nan nan nan nan nan\n"),
+        (
+            "a.pdb",
+            f"{RESIDUE}\n{RESIDUE.replace('A   1', 'A   2').replace('     1.0', '     nan')}",
+        ),
+        ("a.dat", "0 P\n1 1 0 0 0 1 0 0 0 1 0 0 0 1 a\n1 1" + " nan" * 12 + " a.dat\n"),
+        ("a.urdf", ROBOT.format(JOINT.format('<origin xyz="nan nan nan"/>'))),
+    ],
+)
+def test_every_format_that_can_write_nan_has_gaps(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    sets = data.read(tmp_path / name, bad="gaps")
+    assert sets[0].mask.tolist() == [True, False]
+    assert re.search("1 of 2 poses of .* are masked; the first: .*NaN", sets.gaps[0])
+
+
 def test_a_set_of_one_pose_is_a_set(tmp_path: Path) -> None:
     (tmp_path / "a.tum").write_text(TUM)
     (one,) = data.read(tmp_path / "a.tum")

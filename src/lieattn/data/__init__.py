@@ -3,6 +3,7 @@
 Each format is one file of this package, known by one line in `reading.py`.
 """
 
+from ._draft import Draft
 from .batches import Batch, collate, hide
 from .datasets import DATASETS, Dataset, dataset
 from .describe import Summary, describe
@@ -27,6 +28,7 @@ __all__ = [
     "Batch",
     "DataError",
     "Dataset",
+    "Draft",
     "Format",
     "PoseSet",
     "PoseSets",

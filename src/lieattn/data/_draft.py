@@ -1,4 +1,4 @@
-"""What a reader finds: matrices that should be poses, with names and places."""
+"""What a reader returns: matrices that should be poses, with names and places."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from .._core.text import printable
 from ..groups import SE2, SE3, Group
 
-ROUNDING = 1e-3  # files are written with few digits: so far from the group is taken for rounding
+ROUNDING = 1e-3  # files have few digits: a smaller distance from the group is taken for rounding
 FARTHEST = 1e300  # of a position: differences of larger ones are infinite
 AT_ONCE = 1 << 15  # poses that are computed together: few for memory, many for time
 Place = tuple[int, int]  # line and column, from 1
@@ -20,18 +20,18 @@ Place = tuple[int, int]  # line and column, from 1
 
 @dataclass
 class Draft:
-    """A set as a reader finds it; `finish` makes a `PoseSet` of it.
+    """A set as a reader returns it; `finish` checks it and makes a `PoseSet` of it.
 
     Attributes:
-        group: what its poses should be in.
+        group: the group of its poses.
         matrices: `[N, m, m]`, float64; anything where there is a problem. `finish` overwrites them.
-        names: N of them.
-        places: N of them, or none where a format has no lines.
+        names: one for each pose.
+        places: line and column of each pose; empty if the format has no lines.
         name: of the set.
-        problems: number of a pose -> why it is none; only the first is shown.
+        problems: index of a pose -> why it is invalid; only the first is shown.
         mask: `[N]`, False where the file itself says that there is no pose.
-        source: the file that the set is from, where this one was made of others.
-        notes: what was mended, a sentence each.
+        source: the file that the set is from, if this file was made of others.
+        notes: what was corrected, a sentence each.
         y_down: whether y points downwards, as on a screen.
     """
 
