@@ -46,9 +46,11 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
         document = gemmi.cif.read_string(source.text)
     except (ValueError, RuntimeError) as error:  # what gemmi raises on bad syntax
         found = _SYNTAX.match(str(error))
-        line, column, what = found.groups() if found else (None, None, str(error))
-        place = (line and int(line), column and int(column) + 1)
-        raise source.error(f"is no mmCIF: {what.strip()}.", *place) from None
+        if found is None:
+            raise source.error(f"is no mmCIF: {str(error).strip()}.") from None
+        line, column, what = found.groups()
+        place = int(column) + 1 if column else None
+        raise source.error(f"is no mmCIF: {what.strip()}.", int(line), place) from None
     blocks = [x for x in document if x.find_loop(_TABLE + "Cartn_x").get_loop() is not None]
     if not blocks:
         raise source.error(

@@ -207,11 +207,11 @@ class _Drawing:
 
     def frames(self, notes: list[str]) -> list[tuple[str, Place, Matrix]]:
         """Names and places of elements with their frames, in the order of the file."""
-        frames, boxes = [], 0
+        frames, boxes = list[tuple[str, Place, Matrix]](), 0
         for name, place, frame in self.found:
-            matrix, units = frame, _USER_SPACE
-            if isinstance(frame, _Paint):
-                matrix, units = self._inherited(frame)
+            matrix, units = (
+                self._inherited(frame) if isinstance(frame, _Paint) else (frame, _USER_SPACE)
+            )
             if matrix is not None and units == _USER_SPACE:
                 frames.append((name, place, matrix))
             boxes += matrix is not None and units != _USER_SPACE

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, Group
+from rich.console import Console, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -65,7 +65,7 @@ def _files(files: list[data.PoseSets], names: list[str], folder: str) -> Group:
         sizes = (f"{len(file):,}", f"{sum(int(x.mask.sum()) for x in file):,}")
         table.add_row(Text(name), file.format, str(file.group), *sizes)
     place = f" in {printable(folder, LINE)}" if folder else ""
-    lines = [Text(f"\n{len(files):,} files{place}", "bold"), "", table]
+    lines: list[RenderableType] = [Text(f"\n{len(files):,} files{place}", "bold"), "", table]
     if (more := len(files) - MOST_FILES) > 0:
         lines.append(Text(f"... and {more:,} files more (--json lists them)", "dim"))
     if any(file.why not in _SETTLED for file in files):
