@@ -14,7 +14,7 @@ from ...workflows.drawing import GRID, INK, canvas, legend
 from ..report.document import Figure
 from .cases import PASSES
 from .contestants import SDPA
-from .results import Row, cell_title, passes, rows, short
+from .results import Row, ends, rows, short
 
 # Colour and marker: either alone tells contestants apart.
 COLOURS = (INK, "#0072B2", "#009E73", "#56B4E9", "#D55E00", "#CC79A7", "#E69F00", "#882255")
@@ -25,12 +25,12 @@ KINDS = (("time", "Time", "ms", "seconds", 1e3), ("memory", "Peak memory", "MB",
 
 def figures(found: dict[str, Any]) -> list[Figure]:
     """Time and memory of the first and the last pass, of those that were measured."""
-    measured, drawn = passes(found), []
+    drawn = []
     several = len({cell["n"] for cell in found["cells"]}) > 1
     against = " against the number of poses, log scales" if several else ", log scale"
     has_memory = any("memory" in r for cell in found["cells"] for r in cell["records"])
     for name, what, unit, column, factor in KINDS[: 1 + has_memory]:
-        for which in dict.fromkeys((measured[0], measured[-1])):
+        for which in ends(found):
             caption = f"{what} of a call: {PASSES[which]}"
             value = partial(_value, column=column, factor=factor, which=which)
             draw = partial(_draw, found, caption, unit, value)
@@ -49,11 +49,10 @@ def _draw(
 ) -> Canvas:
     """A panel for each group and head width; groups of one width stand together."""
     panels: dict[str, dict[str, list[tuple[int, float]]]] = {}
-    for cell in sorted(found["cells"], key=lambda cell: cell["width"]):
-        for row in rows(found, cell):
-            if (number := value(row)) is not None:
-                lines = panels.setdefault(cell_title(cell), {})
-                lines.setdefault(row.label, []).append((cell["n"], number))
+    for row in sorted(rows(found), key=lambda row: row.cell["width"]):
+        if (number := value(row)) is not None:
+            lines = panels.setdefault(row.title, {})
+            lines.setdefault(row.label, []).append((row.cell["n"], number))
     groups = len({cell["group"] for cell in found["cells"]})
     # A number of columns that divides the groups: then each width begins a row.
     columns = next((c for c in range(COLUMNS, 1, -1) if groups % c == 0), min(groups, COLUMNS))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
@@ -11,19 +10,7 @@ from ...ops import BACKENDS
 from ..report.document import Section, Table
 from .cases import PASSES
 from .charts import figures
-from .results import (
-    Row,
-    cell_title,
-    ends,
-    lacking,
-    layer_rows,
-    megabytes,
-    milliseconds,
-    passes,
-    ratio,
-    rows,
-    skipped,
-)
+from .results import Row, ends, layer_rows, megabytes, milliseconds, passes, ratio, rows, skipped
 
 FRONT = ("native", "tiled")  # before all others
 
@@ -31,17 +18,19 @@ FRONT = ("native", "tiled")  # before all others
 def document(found: dict[str, Any]) -> Section:
     """The page of a run."""
     parts: list[Any] = [_how_to_read(found), _made_by(found), *figures(found)]
-    parts += [
-        Section(title, [_cells(found, cells)])
-        for title, cells in groupby(found["cells"], cell_title)
-    ]
+    for title, group in groupby(rows(found), lambda row: row.title):
+        lines = [((f"{row.cell['n']}", row.label), row) for row in group]
+        memory = ends(found) if found["memory_method"] else []
+        parts.append(Section(title, [_table(found, ("N", ""), "over SDPA", lines, memory)]))
     if (of := found["layer"])["records"]:
         sizes = f"{of['batch']} sets of {of['n']}, d = {of['dim']}, H = {of['heads']}"
         text = (
             f"LieAttention, {sizes}: the layer with the backend that `auto` takes, in turns with "
             "itself on the reference."
         )
-        parts.append(Section("A layer at the paper's size", [text, _layers(found)]))
+        lines = [((row.label, row.name), row) for row in layer_rows(found)]
+        table = _table(found, ("", "backend"), "over the reference", lines, [])
+        parts.append(Section("A layer at the paper's size", [text, table]))
     who = [f"- **{c['label']}**: {c['what']}." for c in found["contestants"]]
     if found["memory_method"]:
         who.append(f"- **MB**: {found['memory_method']}.")
@@ -65,8 +54,7 @@ def _how_to_read(found: dict[str, Any]) -> str:
 
 def front_note(found: dict[str, Any]) -> str:
     """What the numbers of the short table are."""
-    first, last = passes(found)[0], passes(found)[-1]
-    which = PASSES[first] if first == last else f"{PASSES[first]} / {PASSES[last]}"
+    which = " / ".join(PASSES[name] for name in ends(found))
     text = (
         f"Time over SDPA's, backend `{_foremost(found)}`, {which}; {found['settings']['heads']} "
         f"heads, float32, {found['machine']['processor']}, threads: {found['machine']['threads']}."
@@ -77,8 +65,7 @@ def front_note(found: dict[str, Any]) -> str:
 def _largest(found: dict[str, Any]) -> str:
     """Memory of the longest sets."""
     n, backend = max(found["settings"]["long"], default=0), _foremost(found)
-    cells = [cell for cell in found["cells"] if cell["n"] == n]
-    every = [row.memory for cell in cells for row in rows(found, cell) if row.name == backend]
+    every = [row.memory for row in rows(found) if (row.cell["n"], row.name) == (n, backend)]
     sizes = sorted(memory["forward"] for memory in every if "forward" in memory)
     if not sizes:
         return ""
@@ -96,16 +83,6 @@ def _made_by(found: dict[str, Any]) -> str:
     return text if found["complete"] else f"{text} **It was stopped before its end.**"
 
 
-def _cells(found: dict[str, Any], cells: Iterable[dict[str, Any]]) -> Table:
-    lines = [((f"{cell['n']}", row.label), row) for cell in cells for row in rows(found, cell)]
-    return _table(found, ("N", ""), "over SDPA", lines, ends(found))
-
-
-def _layers(found: dict[str, Any]) -> Table:
-    lines = [((row.label, row.name), row) for row in layer_rows(found)]
-    return _table(found, ("", "backend"), "over the reference", lines, [])
-
-
 def _table(
     found: dict[str, Any],
     start: tuple[str, str],
@@ -121,8 +98,8 @@ def _table(
     for first, row in lines:
         line = [*first]
         for name in which:
-            why = lacking(row.missing.get(name))
-            line += [why or milliseconds(row.seconds.get(name)), ratio(row.ratios.get(name))]
+            time = row.too_much(name) or milliseconds(row.seconds.get(name))
+            line += [time, ratio(row.ratios.get(name))]
         body.append(line + [megabytes(row.memory.get(row.own(name))) for name in memory])
     return Table(header, body)
 
@@ -130,14 +107,12 @@ def _table(
 def front_table(found: dict[str, Any]) -> Table:
     """Time of one backend over SDPA's, a row a size and a column a group."""
     groups = list(dict.fromkeys(cell["group"] for cell in found["cells"]))
-    backend = _foremost(found)
-    shown = list(dict.fromkeys((passes(found)[0], passes(found)[-1])))
     lines: dict[tuple[int, int], dict[str, str]] = {}
-    for cell in found["cells"]:
-        for row in rows(found, cell):
-            if row.name == backend:
-                numbers = " / ".join(ratio(row.ratios[w]) for w in shown if w in row.ratios)
-                lines.setdefault((cell["width"], cell["n"]), {})[cell["group"]] = numbers or "-"
+    for row in rows(found):
+        if row.name == _foremost(found):
+            numbers = " / ".join(ratio(row.ratios[w]) for w in ends(found) if w in row.ratios)
+            size = (row.cell["width"], row.cell["n"])
+            lines.setdefault(size, {})[row.cell["group"]] = numbers or "-"
     body = [
         [f"{width}, {n}", *(line.get(group, "-") for group in groups)]
         for (width, n), line in sorted(lines.items())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
@@ -82,6 +81,7 @@ def _machine() -> dict[str, Any]:
 class Row:
     """A contestant on one case; numbers by pass, of those that were measured."""
 
+    cell: dict[str, Any]
     name: str
     label: str
     seconds: dict[str, float]
@@ -89,52 +89,50 @@ class Row:
     memory: dict[str, int]
     missing: dict[str, str]
 
+    @property
+    def title(self) -> str:
+        return f"{get_group(self.cell['group'])}, head width {self.cell['width']}"
+
     def own(self, which: str) -> str:
         """SDPA has no poses: its backward pass stands for both."""
         return "backward" if which == "poses" and self.name == SDPA else which
 
-
-def cell_title(cell: dict[str, Any]) -> str:
-    return f"{get_group(cell['group'])}, head width {cell['width']}"
-
-
-def rows(found: dict[str, Any], cell: dict[str, Any]) -> Iterator[Row]:
-    """Contestants of a case in the order of tables."""
-    present = {record["contestant"] for record in cell["records"]}
-    for contestant in found["contestants"]:
-        if (name := contestant["name"]) in present:
-            yield _row(cell["records"], name, SDPA, contestant["label"])
+    def too_much(self, which: str) -> str:
+        """`too large` or `over budget`, if that is why a pass is missing."""
+        word = self.missing.get(which, "").split(":")[0]
+        return word if word in (TOO_LARGE, OVER_BUDGET) else ""
 
 
-def layer_rows(found: dict[str, Any]) -> Iterator[Row]:
+def rows(found: dict[str, Any]) -> list[Row]:
+    """Contestants of all cases in the order of tables."""
+    listed = [(contestant["name"], contestant["label"]) for contestant in found["contestants"]]
+    every = (_row(cell, name, SDPA, label) for cell in found["cells"] for name, label in listed)
+    return [row for row in every if row.seconds or row.missing]
+
+
+def layer_rows(found: dict[str, Any]) -> list[Row]:
     """The layer by group, named by the backend it chose; ratios are to itself on the reference."""
-    chosen = found["layer"]["chosen"]
+    records, chosen = found["layer"]["records"], found["layer"]["chosen"]
+    every = []
     for name in (name for name in found["settings"]["groups"] if name in chosen):
-        records = [
-            {**record, "contestant": record["backend"]}
-            for record in found["layer"]["records"]
-            if record["group"] == name
-        ]
-        row = _row(records, "auto", REFERENCE, str(get_group(name)))
-        yield replace(row, name=chosen[name])
+        own = [{**x, "contestant": x["backend"]} for x in records if x["group"] == name]
+        row = _row({"records": own}, "auto", REFERENCE, str(get_group(name)))
+        every.append(replace(row, name=chosen[name]))
+    return every
 
 
-def _row(records: list[dict[str, Any]], name: str, base: str, label: str) -> Row:
+def _row(cell: dict[str, Any], name: str, base: str, label: str) -> Row:
     def by_pass(name: str, key: str) -> dict[str, Any]:
-        of = (record for record in records if record["contestant"] == name)
+        of = (record for record in cell["records"] if record["contestant"] == name)
         return {record["pass"]: record[key] for record in of if key in record}
 
     seconds, least = by_pass(name, "minimum"), by_pass(base, "minimum")
     if "backward" in least:
         least.setdefault("poses", least["backward"])  # without poses it is the same pass
     ratios = {which: seconds[which] / least[which] for which in seconds if which in least}
-    return Row(name, label, seconds, ratios, by_pass(name, "memory"), by_pass(name, "missing"))
-
-
-def lacking(why: str | None) -> str | None:
-    """`too large`, `over budget`; None for other reasons and for none at all."""
-    word = (why or "").split(":")[0]
-    return word if word in (TOO_LARGE, OVER_BUDGET) else None
+    return Row(
+        cell, name, label, seconds, ratios, by_pass(name, "memory"), by_pass(name, "missing")
+    )
 
 
 def passes(found: dict[str, Any]) -> list[str]:
@@ -144,9 +142,8 @@ def passes(found: dict[str, Any]) -> list[str]:
 
 
 def ends(found: dict[str, Any]) -> list[str]:
-    """The first and the last pass, of which memory is told; none where it was not measured."""
-    which = passes(found)
-    return list(dict.fromkeys((which[0], which[-1]))) if found["memory_method"] else []
+    """The first and the last pass that were measured, or the only one."""
+    return list(dict.fromkeys((passes(found)[0], passes(found)[-1])))
 
 
 def milliseconds(seconds: float | None) -> str:
@@ -174,16 +171,13 @@ def short(value: float, digits: int = 3) -> str:
 def skipped(found: dict[str, Any]) -> list[str]:
     """Why there are dashes: a line for each contestant and reason, with the sizes it held for."""
     places: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for cell in found["cells"]:
-        for row in rows(found, cell):
-            for why in dict.fromkeys(row.missing.values()):
-                places.setdefault((row.label, why), []).append(cell)
-    return [f"{label}, {_where(found, cells)}: {why}." for (label, why), cells in places.items()]
-
-
-def _where(found: dict[str, Any], cells: list[dict[str, Any]]) -> str:
-    """`N 2048, 8192`, with the groups in front if it is not so in all."""
-    sizes = ", ".join(f"{n}" for n in sorted({cell["n"] for cell in cells}))
-    names = list(dict.fromkeys(str(get_group(cell["group"])) for cell in cells))
-    everywhere = len(names) == len({cell["group"] for cell in found["cells"]})
-    return f"N {sizes}" if everywhere else f"{', '.join(names)}, N {sizes}"
+    for row in rows(found):
+        for why in dict.fromkeys(row.missing.values()):
+            places.setdefault((row.label, why), []).append(row.cell)
+    groups, lines = {cell["group"] for cell in found["cells"]}, []
+    for (label, why), cells in places.items():
+        sizes = ", ".join(f"{n}" for n in sorted({cell["n"] for cell in cells}))
+        names = list(dict.fromkeys(str(get_group(cell["group"])) for cell in cells))
+        where = f"{', '.join(names)}, " if len(names) < len(groups) else ""
+        lines.append(f"{label}, {where}N {sizes}: {why}.")
+    return lines
