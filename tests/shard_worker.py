@@ -163,6 +163,7 @@ def main() -> None:
         "model": compare_model(),
         "model, content": compare_model(content=True, score="mlp"),
         "model, updates": compare_model(pose_updates=True),
+        "model, normalised": compare_model(normalise=True, pose_updates=True),
         "model, one token": compare_model(tokens=1, exclude_self=False),
     }
     rank, processes = dist.get_rank(), weakref.ref(dist.group.WORLD)

@@ -62,15 +62,12 @@ def test_one_process_is_the_ordinary_call() -> None:
     other = la.lie_attention(la.SE3, poses, keys, values[:, :, :4], weights, exclude_self=False)
     for x, y in zip(one, other, strict=True):
         torch.testing.assert_close(x, y)
-    model = la.LieTransformer(la.SE3, la.LieTransformerConfig.paper())
+    model = la.LieTransformer(la.SE3)
     torch.testing.assert_close(distributed.sharded_forward(model, poses).poses, model(poses).poses)
 
 
 def test_what_needs_the_whole_set_is_refused() -> None:
-    model = la.LieTransformer(la.SE3, la.LieTransformerConfig(normalise=True))
-    with pytest.raises(ValueError, match="normalise wants the whole set"):
-        distributed.sharded_forward(model, la.SE3.random(1, 5))
-    plain = la.LieTransformer(la.SE3, la.LieTransformerConfig.paper())
+    plain = la.LieTransformer(la.SE3)
     pairs = torch.ones(1, 5, 5, dtype=torch.bool)
     with pytest.raises(ValueError, match=r"mask must have shape \[1, 5\], one value a token of"):
         distributed.sharded_forward(plain, la.SE3.random(1, 5), mask=pairs)

@@ -165,7 +165,7 @@ def test_poses_to_be_found_are_missing_not_hidden(name: str) -> None:
     call, missing = getattr(la.InfillModel(la.SE3), name), torch.ones(B, N, dtype=torch.bool)
     with pytest.raises(TypeError, match=r"after poses by name: InfillModel.*missing=\.\.\., mask="):
         call(POSES, missing)
-    with pytest.raises(TypeError, match=r"hidden= is called missing= since version 0\.2"):
+    with pytest.raises(TypeError, match=r"hidden= is now missing=: InfillModel"):
         call(POSES, hidden=missing)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -22,12 +22,9 @@ import torch.distributed.nn
 from torch import Tensor
 
 from ._core.calls import by_name
-from ._core.tensors import island
-from .geometry.pairs import DeferredRelations, require_set, require_sets
+from .geometry.pairs import require_set, require_sets
 from .groups import Group, get_group
-from .nn import inputs
-from .nn.attention import LieAttention
-from .nn.transformer import LieTransformer, LieTransformerLayer, LieTransformerOutput
+from .nn.transformer import LieTransformer, LieTransformerOutput, decode
 from .ops import Request
 from .ops.dispatch import run
 from .ops.request import Logits
@@ -109,6 +106,10 @@ class _Keys:
             return x
         return self.turned(_Gather.apply(x, dim, self.sizes, self.processes), dim)
 
+    def total(self, x: Tensor) -> Tensor:
+        """The sum over all processes."""
+        return gather(x[None], 0, self.processes).sum(0)
+
     def turned(self, x: Tensor, dim: int) -> Tensor:
         """What has a column for each token in the order of the set, in the order of keys."""
         if x.dim() < -dim or x.shape[dim] == 1:  # broadcasts
@@ -188,54 +189,21 @@ def sharded_forward(
     """`model(poses, mask=, features=)` of a set of which this process holds some tokens.
 
     Args:
-        model: the same in every process. Pose updates work; `normalise`, which wants the whole
-            set at once, does not, and nothing is pruned.
+        model: the same in every process. Nothing is pruned.
         poses, mask, features: this process's, `[..., n, ...]`; mask is one of tokens.
     Returns:
         The output of this process's tokens. Parameters get the gradients of those alone: call
         `sum_gradients` after `backward`.
     """
-    if model.config.normalise:
-        raise ValueError("normalise wants the whole set in one process: leave it off.")
     require_set(model.group, poses)
     if mask is not None and mask.shape != poses.shape[:-2]:
         raise ValueError(
             f"mask must have shape {list(poses.shape[:-2])}, one value a token of this process, "
             f"got {list(mask.shape)}. Masks of pairs need the whole set in one process."
         )
-    with island(poses, model.config.autocast):
-        g, mask = inputs.admitted(model.group, poses, mask, model.check_inputs)
-        keys = _Keys(g.shape[-3], g.device, processes)
-        allowed = None if mask is None else keys.gather(mask, -1)[..., None, None, :]
-        h = model._embed(g, features, mask)
-        everyone = keys.gather(g, -3)
-        for i, layer in enumerate(cast(list[LieTransformerLayer], model.layers)):
-            normed = layer.attention_norm(h)
-            rel = DeferredRelations(
-                g, everyone, model.config.exclude_self, model._margin(), allowed, mask
-            )
-            update = _attend(layer.attention, normed, keys.gather(normed, -2), rel)
-            h = h + layer.dropout(update)
-            h = h + layer.dropout(layer.feed_forward(layer.feed_forward_norm(h)))
-            if i < len(model.updates):
-                g = model._detach(model._move(g, model.updates[i](h), None, mask)[0])
-                everyone = keys.gather(g, -3)
-        h = model.norm(h)
-        moved, delta = model._move(g, model.correction(h), None, mask)
-        if mask is not None:
-            moved = torch.where(mask[..., None, None], moved, poses)
-        return LieTransformerOutput(h, delta, moved, g)
-
-
-def _attend(attention: LieAttention, h: Tensor, keys: Tensor, rel: DeferredRelations) -> Tensor:
-    """A layer's update of this process's tokens."""
-    request = attention.request(h, keys, rel, None, None, None)
-    # Pruning sorts queries as keys are sorted, and here there are fewer of them.
-    mixed, coords = run(replace(request, prune=0.0), attention.backend)
-    if rel.queries is not None:
-        real = rel.queries[..., None, :, None]
-        mixed, coords = (torch.where(real, x, 0) for x in (mixed, coords))
-    return attention.combine(mixed, coords)
+    keys = _Keys(poses.shape[-3], poses.device, processes)
+    encoded = model.encode(poses, mask=mask, features=features, gather=keys)
+    return decode(model.group, poses, encoded, model.output_chart)
 
 
 def sum_gradients(parameters: Iterable[Tensor], processes: Processes = None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
@@ -18,9 +20,9 @@ from ..geometry.pairs import (
     without_self,
 )
 from ..groups import Group, get_group
-from ..ops import Request, attend_relations, content_logits, run_request
-from ..ops.dispatch import require_backend
-from ..ops.request import require_bias, require_prune, self_excluded
+from ..ops import Request, attend_relations, content_logits
+from ..ops.dispatch import require_backend, run
+from ..ops.request import require_bias, require_prune, require_square, self_excluded
 from ..scores import Score
 
 FARTHEST = 1e16  # size of a coordinate that is added to hidden states
@@ -155,7 +157,9 @@ class LieAttention(nn.Module):
     ) -> Tensor:
         if isinstance(rel, DeferredRelations):
             request = self.request(h, keys, rel, mask, bias, neighbours)
-            mixed, coords = run_request(request, self.backend)
+            # Where processes hold some tokens each, query i is key i, and there are more keys.
+            replace(request, exclude_self=False).check()
+            mixed, coords = run(request, self.backend)
             if rel.queries is not None:
                 real = rel.queries[..., None, :, None]
                 mixed, coords = (torch.where(real, x, 0) for x in (mixed, coords))
@@ -208,7 +212,8 @@ class LieAttention(nn.Module):
             k_content=k_content,
             scale=rel.scale,
             dtype=None if dtype == rel.q_poses.dtype else dtype,
-            prune=self.prune,
+            # Pruning sorts queries as keys are sorted: not where there are fewer of them.
+            prune=0.0 if rel.exclude_self and h.shape[-2] != keys.shape[-2] else self.prune,
         )
 
     def weights(self) -> Tensor | Score:
@@ -226,6 +231,8 @@ class LieAttention(nn.Module):
         without = True if self.exclude_self is None else self.exclude_self
         if context_poses is not None:
             without = self_excluded(self.exclude_self, poses, context_poses)
+            if without:
+                require_square(poses, keys)
         return DeferredRelations(poses, keys, without, self.chart_margin)
 
     def _heads(self, x: Tensor) -> Tensor:
@@ -279,6 +286,8 @@ class LieAttention(nn.Module):
                     f"backend {self.backend!r} computes relations itself: pass poses, or leave the "
                     "layer's backend at 'auto'."
                 )
+            return
+        if isinstance(poses, DeferredRelations):
             return
         if (context is None) != (context_poses is None):
             raise ValueError(

@@ -87,7 +87,8 @@ class LieTransformerConfig(Config):
         normalise: divide each block of w by its root mean square over the set, and multiply delta
             by it: nothing depends on the unit of translations any more. An untrained model attends
             to 18 of 63 neighbours in every unit; without it, the paper's way, to 3.5, and to 1.00
-            where translations are a hundred times larger, so that its scores get no gradient.
+            where translations are a hundred times larger, so that its scores get no gradient. The
+            scales depend on all pairs of a set that attend: a causal model needs False.
         dropout: share of the residual updates dropped in training.
         autocast: let the linear layers follow `torch.autocast`. By default all of the model stays
             in the dtype of its parameters: hidden states are invariants, and rounding them to

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from .._core import masks
 from .._core.tensors import common_batch, island, readable
-from ..geometry.pairs import Relations, require_neighbours
 from ..groups import Group
 
 
@@ -98,42 +97,3 @@ def moving(tokens: Tensor | None, frozen: Tensor | None, poses: Tensor) -> Tenso
             f"stays, got {frozen.dtype} {list(frozen.shape)}."
         )
     return ~frozen if tokens is None else tokens & ~frozen
-
-
-def restrict(
-    rel: Relations, tokens: Tensor | None, pairs: Tensor | None, neighbours: Tensor | None
-) -> Relations:
-    """Relations whose `valid` leaves out what a mask of tokens or of pairs forbids."""
-    if pairs is not None:
-        _require_pairs(pairs, rel.valid.shape)
-        rel = Relations(rel.coords, rel.valid & pairs)
-    if tokens is None:
-        return rel
-    # Padding is not asked, and asks nothing either.
-    batch, n = tokens.shape[:-1], tokens.shape[-1]
-    keys = masks.pair_mask(tokens, batch, n, neighbours).squeeze(-3)
-    return Relations(rel.coords, rel.valid & keys & tokens[..., None])
-
-
-def pairs_allowed(
-    g: Tensor, tokens: Tensor | None, pairs: Tensor | None, neighbours: Tensor | None
-) -> tuple[Tensor | None, Tensor | None]:
-    """What `restrict` leaves: a mask that broadcasts to `[..., 1, N, N]`, and queries `[..., N]`.
-
-    Two masks where one of all pairs would do: it would be the largest tensor of the model.
-    """
-    batch, n = g.shape[:-3], g.shape[-3]
-    if neighbours is not None:
-        require_neighbours(neighbours, n, n)
-    if pairs is not None:
-        columns = n if neighbours is None else neighbours.shape[-1]
-        _require_pairs(pairs, torch.Size((*batch, n, columns)))
-        pairs = pairs.unsqueeze(-3)
-    if tokens is None:
-        return pairs, None
-    return masks.both(masks.pair_mask(tokens, batch, n, neighbours), pairs), tokens
-
-
-def _require_pairs(pairs: Tensor, shape: torch.Size) -> None:
-    if pairs.shape[-2:] != shape[-2:]:
-        raise ValueError(f"a mask of pairs must have shape {list(shape)}, got {list(pairs.shape)}.")

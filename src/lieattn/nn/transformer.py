@@ -11,15 +11,14 @@ from .._core.calls import by_name
 from .._core.masks import split_mask
 from .._core.pytree import exportable
 from .._core.tensors import at_least_float32, island, require_tensors
-from ..geometry.pairs import DeferredRelations, Relations, divide, relate, require_set
+from ..geometry.pairs import DeferredRelations, Relations, require_set
 from ..groups import Group, get_group
-from ..ops.policy import keeps_relations
 from . import inputs
 from .attention import LieAttention
 from .config import LieTransformerConfig
 from .heads import CorrectionHead, UpdateHead
+from .pairing import Gather, Pairing
 from .pretrained import Pretrained
-from .scales import block_scales, deferred_scales
 
 
 @exportable
@@ -71,10 +70,42 @@ class LieTransformerLayer(nn.Module):
         rel: Relations | DeferredRelations,
         bias: Tensor | None,
         neighbours: Tensor | None,
+        gather: Gather | None,
     ) -> Tensor:
         normed = self.attention_norm(h)
-        h = h + self.dropout(self.attention(normed, rel, bias=bias, neighbours=neighbours))
+        keys = None if gather is None else gather.gather(normed, -2)
+        update = self.attention(normed, rel, bias=bias, neighbours=neighbours, context=keys)
+        h = h + self.dropout(update)
         return h + self.dropout(self.feed_forward(self.feed_forward_norm(h)))
+
+
+class Encoded(NamedTuple):
+    """What a transformer finds before poses move."""
+
+    hidden: Tensor  # [..., N, d]
+    delta: Tensor  # [..., N, dim], 0 for tokens that do not move
+    frames: Tensor  # [..., N, m, m], what delta corrects; the identity in padding
+    scales: Tensor | None  # [..., 1, dim], what delta was multiplied by, if by anything
+    tokens: Tensor | None  # [..., N], True = real token; None for all
+    moving: Tensor | None  # [..., N], True = its pose may change; None for all
+
+
+def moved(group: Group, poses: Tensor, delta: Tensor, moving: Tensor | None, chart: str) -> Tensor:
+    """`g exp(delta)` for tokens that move."""
+    with island(poses):
+        found = group.compose(poses, group.exp(delta, chart=chart))
+    return found if moving is None else torch.where(moving[..., None, None], found, poses)
+
+
+def decode(
+    group: Group, poses: Tensor, encoded: Encoded, chart: str = "principal"
+) -> LieTransformerOutput:
+    """The corrected poses; padding keeps its own."""
+    hidden, delta, frames, _, tokens, moving = encoded
+    found = moved(group, frames, delta, moving, chart)
+    if tokens is not None:
+        found = torch.where(tokens[..., None, None], found, poses)
+    return LieTransformerOutput(hidden, delta, found, frames)
 
 
 class LieTransformer(Pretrained, nn.Module):
@@ -99,7 +130,7 @@ class LieTransformer(Pretrained, nn.Module):
         super().__init__()
         group, config = get_group(group), LieTransformerConfig.or_default(config)
         self.group, self.config = group, config
-        for chart in {config.chart, _output_chart(config)}:
+        for chart in {config.chart, self.output_chart}:
             group.chart_blocks(chart)  # raises where the group does not have it
         self.check_inputs = True
         self.h0 = nn.Parameter(torch.randn(config.dim) * config.dim**-0.5)
@@ -139,38 +170,55 @@ class LieTransformer(Pretrained, nn.Module):
             `LieTransformerOutput(hidden, delta, poses, frames)`. Padding and frozen tokens have
             `delta = 0` and keep their pose.
         """
+        options = {"frozen": frozen, "bias": bias, "neighbours": neighbours}
+        encoded = self.encode(poses, mask=mask, features=features, **options)
+        return decode(self.group, poses, encoded, self.output_chart)
+
+    def encode(
+        self,
+        poses: Tensor,
+        *,
+        mask: Tensor | None = None,
+        features: Tensor | None = None,
+        frozen: Tensor | None = None,
+        bias: Tensor | None = None,
+        neighbours: Tensor | None = None,
+        gather: Gather | None = None,
+    ) -> Encoded:
+        """States and corrections of all tokens, of which `forward` makes poses.
+
+        Args:
+            poses, mask, features, frozen, bias, neighbours: as of `forward`.
+            gather: for sets of which this process holds some tokens, see `distributed`.
+        """
         require_tensors(
             features=features, mask=mask, frozen=frozen, bias=bias, neighbours=neighbours
         )
         require_set(self.group, poses)
         inputs.require_batches(poses, mask=(mask, 2), neighbours=(neighbours, 2), bias=(bias, 3))
         with island(poses, self.config.autocast):
-            return self._forward(poses, features, mask, frozen, bias, neighbours)
+            # A process may hold nothing but padding.
+            tokens, pairs = (mask, None) if gather else split_mask(mask, poses, neighbours)
+            g, tokens = inputs.admitted(self.group, poses, tokens, self.check_inputs)
+            h = self._embed(g, features, tokens)
+            moving = inputs.moving(tokens, frozen, poses)
+            pairing = Pairing(self.group, self.config, tokens, pairs, neighbours, gather)
+            weights = cast(LieAttention, self.layers[0].attention).weights()
+            rel, scales = pairing.related(g, weights, self.h0.dtype, bias)
+            for i, layer in enumerate(self.layers):
+                h = layer(h, rel, bias, neighbours, gather)
+                if i < len(self.updates):
+                    step = correction(self.updates[i](h), g, scales, moving)
+                    g = self._detach(moved(self.group, g, step, moving, self.output_chart))
+                    rel, scales = pairing.related(g, weights, self.h0.dtype, bias)
+            h = self.norm(h)
+            delta = correction(self.correction(h), g, scales, moving)
+            return Encoded(h, delta, g, scales, tokens, moving)
 
-    def _forward(
-        self,
-        poses: Tensor,
-        features: Tensor | None,
-        mask: Tensor | None,
-        frozen: Tensor | None,
-        bias: Tensor | None,
-        neighbours: Tensor | None,
-    ) -> LieTransformerOutput:
-        tokens, pairs = split_mask(mask, poses, neighbours)
-        g, tokens = inputs.admitted(self.group, poses, tokens, self.check_inputs)
-        h = self._embed(g, features, tokens)
-        moving = inputs.moving(tokens, frozen, poses)
-        rel, scale = self._related(g, tokens, pairs, bias, neighbours)
-        for i, layer in enumerate(self.layers):
-            h = layer(h, rel, bias, neighbours)
-            if i < len(self.updates):
-                g = self._detach(self._move(g, self.updates[i](h), scale, moving)[0])
-                rel, scale = self._related(g, tokens, pairs, bias, neighbours)
-        h = self.norm(h)
-        moved, delta = self._move(g, self.correction(h), scale, moving)
-        if tokens is not None:
-            moved = torch.where(tokens[..., None, None], moved, poses)
-        return LieTransformerOutput(h, delta, moved, g)
+    @property
+    def output_chart(self) -> str:
+        """The chart of delta."""
+        return "polar" if self.config.output == "global" else "principal"
 
     def _embed(self, poses: Tensor, features: Tensor | None, tokens: Tensor | None) -> Tensor:
         """The same vector for all tokens, and what their features add to it."""
@@ -182,98 +230,6 @@ class LieTransformer(Pretrained, nn.Module):
             features = torch.where(tokens[..., None], features, 0)
         return h + self.embed(features.to(self.h0.dtype))
 
-    def _related(
-        self,
-        g: Tensor,
-        tokens: Tensor | None,
-        pairs: Tensor | None,
-        bias: Tensor | None,
-        neighbours: Tensor | None,
-    ) -> tuple[Relations | DeferredRelations, Tensor | None]:
-        """What layers need of the set, and the scales that w is divided by, `[..., 1, dim]`."""
-        config, attention = self.config, cast(LieAttention, self.layers[0].attention)
-        if keeps_relations(
-            self.group,
-            g,
-            attention.weights(),
-            chart=config.chart,
-            dtype=self.h0.dtype,
-            bias=bias,
-            neighbours=neighbours,
-            content=config.content,
-            scaled=config.normalise,
-        ):
-            return self._relate(g, tokens, pairs, neighbours)
-        rel = self._defer(g, tokens, pairs, neighbours)
-        if not config.normalise:
-            return rel, None
-        chart, margin = self._chart_of_scales()
-        scale = deferred_scales(self.group, rel._replace(margin=margin), chart, neighbours)
-        return rel._replace(scale=scale), scale
-
-    def _relate(
-        self,
-        g: Tensor,
-        tokens: Tensor | None,
-        pairs: Tensor | None,
-        neighbours: Tensor | None,
-    ) -> tuple[Relations, Tensor | None]:
-        """Relations of the set, computed once, and the scales they were divided by."""
-        group, config = self.group, self.config
-
-        def restricted(chart: str, margin: float) -> Relations:
-            rel = relate(group, g, g, chart, neighbours, config.exclude_self, margin)
-            return inputs.restrict(rel, tokens, pairs, neighbours)
-
-        rel = restricted(config.chart, self._margin())
-        if not config.normalise:
-            return rel, None
-        chart, margin = self._chart_of_scales()
-        scale = block_scales(group, rel if chart == config.chart else restricted(chart, margin))
-        return Relations(divide(group, rel.coords, scale), rel.valid), scale
-
-    def _defer(
-        self,
-        g: Tensor,
-        tokens: Tensor | None,
-        pairs: Tensor | None,
-        neighbours: Tensor | None,
-    ) -> DeferredRelations:
-        """The set itself, whose relations every layer computes by blocks."""
-        mask, queries = inputs.pairs_allowed(g, tokens, pairs, neighbours)
-        return DeferredRelations(g, g, self.config.exclude_self, self._margin(), mask, queries)
-
-    def _margin(self) -> float:
-        own, config = self.group.chart_margin, self.config
-        return own(config.chart) if config.chart_margin is None else config.chart_margin
-
-    def _chart_of_scales(self) -> tuple[str, float]:
-        """The chart in which the scales of a set are measured, and its margin.
-
-        The logarithm grows without bound towards the cut of Aff(n), and a pair that crosses it is
-        gone: a mean of squares must not hang on that. On other groups the charts are one.
-        """
-        group, chart = self.group, self.config.chart
-        if group.is_global(chart) or not group.is_global(group.charts[-1]):
-            return chart, self._margin()
-        return group.charts[-1], 0.0
-
-    def _move(
-        self, g: Tensor, delta: Tensor, scale: Tensor | None, moving: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """`g exp(delta)` and delta, which is zero for tokens that do not move."""
-        with island(g):
-            delta = at_least_float32(delta, g)
-            if scale is not None:
-                delta = delta * scale
-            if moving is not None:
-                delta = torch.where(moving[..., None], delta, 0)
-            step = self.group.exp(delta, chart=_output_chart(self.config))
-            moved = self.group.compose(g, step)
-        if moving is not None:
-            moved = torch.where(moving[..., None, None], moved, g)
-        return moved, delta
-
     def _detach(self, g: Tensor) -> Tensor:
         if not self.config.detach_rotations:
             return g
@@ -282,5 +238,10 @@ class LieTransformer(Pretrained, nn.Module):
         return torch.cat([g[..., :-1].detach(), g[..., -1:]], dim=-1)
 
 
-def _output_chart(config: LieTransformerConfig) -> str:
-    return "polar" if config.output == "global" else "principal"
+def correction(delta: Tensor, g: Tensor, scales: Tensor | None, moving: Tensor | None) -> Tensor:
+    """What a head gives, in units of the set, and zero for tokens that do not move."""
+    with island(g):
+        delta = at_least_float32(delta, g)
+        if scales is not None:
+            delta = delta * scales
+        return delta if moving is None else torch.where(moving[..., None], delta, 0)

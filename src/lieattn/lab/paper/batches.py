@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ...models.baselines.vector import VectorCompletionModel, absolute_features
 from ...models.completion import CompletionModel
+from ...nn.pairing import Pairing
 from .sequences import SequenceSet
 
 
@@ -48,7 +49,7 @@ def _fields(model: CompletionModel, data: SequenceSet) -> dict[str, Tensor]:
     if isinstance(model, VectorCompletionModel):
         x = absolute_features(group, data.poses).mT  # [n, F, N]
     else:
-        rel, divisor = model.transformer._relate(data.poses, None, None, None)
+        rel, divisor = Pairing(group, model.config).kept(data.poses)
         scale = scale if divisor is None else divisor
         x = rel.coords.movedim(-1, 1)  # [n, C, N, N]
     return {

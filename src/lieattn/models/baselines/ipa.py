@@ -13,7 +13,7 @@ from ...groups import SE3, Group, get_group
 from ...nn.config import LieTransformerConfig
 from ...nn.heads import CorrectionHead
 from ...nn.pretrained import Pretrained
-from ...nn.transformer import FeedForward, LieTransformerOutput
+from ...nn.transformer import Encoded, FeedForward, LieTransformerOutput, correction, decode
 from ..infill.model import InfillModel
 from .base import Baseline
 
@@ -64,14 +64,18 @@ class PointTransformer(Pretrained, nn.Module):
         self, poses: Tensor, *, mask: Tensor | None = None, features: Tensor
     ) -> LieTransformerOutput:
         """As `LieTransformer.forward`."""
+        return decode(self.group, poses, self.encode(poses, mask=mask, features=features))
+
+    def encode(self, poses: Tensor, *, mask: Tensor | None = None, features: Tensor) -> Encoded:
+        """As `LieTransformer.encode`."""
         there = torch.ones(poses.shape[:-2], dtype=torch.bool) if mask is None else mask
         poses = torch.where(there[..., None, None], poses, torch.eye(4).to(poses))
         h = self.h0 + self.embed(features)
         for layer in self.layers:
             h = layer(h, poses, there)
         h = self.norm(h)
-        delta = torch.where(there[..., None], self.correction(h), 0)
-        return LieTransformerOutput(h, delta, poses, poses)
+        delta = correction(self.correction(h), poses, None, there)
+        return Encoded(h, delta, poses, None, there, there)
 
 
 class PointInfillModel(InfillModel):

@@ -17,7 +17,14 @@ from ...nn import inputs
 from ...nn.config import LieTransformerConfig
 from ...nn.heads import CorrectionHead
 from ...nn.pretrained import Pretrained
-from ...nn.transformer import FeedForward, LieTransformer, LieTransformerOutput
+from ...nn.transformer import (
+    Encoded,
+    FeedForward,
+    LieTransformer,
+    LieTransformerOutput,
+    correction,
+    decode,
+)
 from ..completion import CompletionModel
 from ..infill.features import mean_position
 from ..infill.model import InfillModel, InfillOutput
@@ -90,37 +97,33 @@ class VectorTransformer(Pretrained, nn.Module):
         self, poses: Tensor, *, mask: Tensor | None = None, features: Tensor | None = None
     ) -> LieTransformerOutput:
         """As `LieTransformer.forward`."""
+        encoded = self.encode(poses, mask=mask, features=features)
+        return decode(self.group, poses, encoded)
+
+    def encode(
+        self, poses: Tensor, *, mask: Tensor | None = None, features: Tensor | None = None
+    ) -> Encoded:
+        """As `LieTransformer.encode`."""
         require_tensors(features=features, mask=mask)
         require_set(self.group, poses)
         inputs.require_batches(poses, mask=(mask, 2))
         inputs.require_features(features, poses, self.config.features)
         with island(poses, self.config.autocast):
-            return self._forward(poses, features, mask)
-
-    def _forward(
-        self, poses: Tensor, features: Tensor | None, mask: Tensor | None
-    ) -> LieTransformerOutput:
-        tokens, pairs = split_mask(mask, poses)
-        g, tokens = inputs.admitted(self.group, poses, tokens, self.check_inputs)
-        h = self.embed(absolute_features(self.group, g).to(self.embed.weight.dtype))
-        if self.embed_features is not None and features is not None:
-            if tokens is not None:  # those of padding may hold anything
-                features = torch.where(tokens[..., None], features, 0)
-            h = h + self.embed_features(features.to(h.dtype))
-        batch, n = poses.shape[:-3], poses.shape[-3]
-        given = (None if x is None else pair_mask(x, batch, n) for x in (tokens, pairs))
-        allowed = both(*given)
-        for layer in self.layers:
-            h = layer(h, allowed)
-        h = self.norm(h)
-        with island(poses):
-            delta = self.correction(h).to(g.dtype)
-            if tokens is not None:
-                delta = torch.where(tokens[..., None], delta, 0)
-            moved = self.group.compose(g, self.group.exp(delta))
-        if tokens is not None:
-            moved = torch.where(tokens[..., None, None], moved, poses)
-        return LieTransformerOutput(h, delta, moved, g)
+            tokens, pairs = split_mask(mask, poses)
+            g, tokens = inputs.admitted(self.group, poses, tokens, self.check_inputs)
+            h = self.embed(absolute_features(self.group, g).to(self.embed.weight.dtype))
+            if self.embed_features is not None and features is not None:
+                if tokens is not None:  # those of padding may hold anything
+                    features = torch.where(tokens[..., None], features, 0)
+                h = h + self.embed_features(features.to(h.dtype))
+            batch, n = poses.shape[:-3], poses.shape[-3]
+            given = (None if x is None else pair_mask(x, batch, n) for x in (tokens, pairs))
+            allowed = both(*given)
+            for layer in self.layers:
+                h = layer(h, allowed)
+            h = self.norm(h)
+            delta = correction(self.correction(h), g, None, tokens)
+            return Encoded(h, delta, g, None, tokens, tokens)
 
 
 class PairTransformer(LieTransformer):

@@ -16,7 +16,7 @@ from ...geometry.interpolation import global_relation, interpolate
 from ...geometry.pairs import require_set
 from ...groups import Group, get_group
 from ...nn.pretrained import Pretrained
-from ...nn.transformer import LieTransformer
+from ...nn.transformer import Encoded, LieTransformer
 from .analogies import Analogies
 from .config import InfillConfig
 from .features import PLACES, in_frame, place_features, poses_around, width_around
@@ -136,14 +136,11 @@ class InfillModel(Pretrained, nn.Module):
         require_set(self.group, poses)
         require_tensors(missing=missing, mask=mask, features=features)
         there = torch.ones_like(missing) if mask is None else mask
-        missing = missing & there
+        missing, visible = missing & there, there & ~missing
         if features is not None:  # that of padding may be anything
             features = torch.where(there[..., None], features, 0)
-        visible = there & ~missing
         guess = interpolate(self.group, poses, visible)
-        told = self._told(guess, visible, missing, features)
-        moving = {"frozen": ~missing} if self.config.encoder.pose_updates else {}
-        out = self.transformer(guess, mask=mask, features=told, **moving)
+        out = self._encode(guess, missing, visible, mask, features)
         with island(poses):
             delta = at_least_float32(out.delta, out.frames) * self.step
             delta = torch.where(missing[..., None], delta, 0)
@@ -185,20 +182,29 @@ class InfillModel(Pretrained, nn.Module):
         votes = torch.cat([votes, none.index_put(rows, logits.to(votes))], -1)
         return votes, others.index_put(rows, found)
 
-    def _told(
-        self, guess: Tensor, visible: Tensor, missing: Tensor, features: Tensor | None
-    ) -> Tensor:
-        """What tokens are told, `[..., N, F]`."""
-        told = [place_features(visible, missing).to(self.unit.dtype)]
-        if features is not None or self.config.features:
-            told.append(self._own_features(features, guess).to(self.unit.dtype))
-        if self.config.absolute_frame:
-            told.append(in_frame(self.group, guess, visible).to(self.unit.dtype))
-        if self.config.second_differences:
-            count = self.config.second_differences
-            near = poses_around(self.group, guess, visible, count, self.step)
-            told.append(torch.where(missing[..., None], near.to(self.unit.dtype), 0))
-        return torch.cat(told, -1)
+    def _encode(
+        self,
+        guess: Tensor,
+        missing: Tensor,
+        visible: Tensor,
+        mask: Tensor | None,
+        features: Tensor | None,
+    ) -> Encoded:
+        """States and corrections of first guesses, from their invariant features."""
+        config, dtype = self.config, self.unit.dtype
+        found = [place_features(visible, missing).to(dtype)]
+        if features is not None or config.features:
+            found.append(self._own_features(features, guess).to(dtype))
+        if config.absolute_frame:
+            found.append(in_frame(self.group, guess, visible).to(dtype))
+        if config.second_differences:
+            near = poses_around(self.group, guess, visible, config.second_differences, self.step)
+            found.append(torch.where(missing[..., None], near.to(dtype), 0))
+        options = {"frozen": ~missing} if config.encoder.pose_updates else {}
+        encoded: Encoded = self.transformer.encode(
+            guess, mask=mask, features=torch.cat(found, -1), **options
+        )
+        return encoded
 
     def _own_features(self, features: Tensor | None, poses: Tensor) -> Tensor:
         expected = [*poses.shape[:-2], self.config.features]
@@ -258,35 +264,23 @@ class InfillModel(Pretrained, nn.Module):
         Corrections then start at the size that they need, and losses have no unit.
         """
         there = torch.ones_like(missing) if mask is None else mask
-        guess = interpolate(self.group, poses, there & ~missing)
+        missing, visible = missing & there, there & ~missing
+        guess = interpolate(self.group, poses, visible)
         needed, valid = global_relation(self.group, guess, poses)
-        chosen = missing & there & valid
+        chosen = missing & valid
         if not chosen.any():
             return
         self.unit.copy_(self._sizes(self.group.to_physical(needed[chosen])))
         sizes = torch.tensor([block.dim for block in self.group.blocks], device=poses.device)
-        scaled = needed[chosen] / self._set_scales(poses, missing, mask, features)[chosen]
-        self.step.copy_((self._sizes(scaled) / sizes.sqrt()).repeat_interleave(sizes))
+        self.step.fill_(1)
+        scales = self._encode(guess, missing, visible, mask, features).scales
+        scaled = needed if scales is None else needed / scales
+        self.step.copy_((self._sizes(scaled[chosen]) / sizes.sqrt()).repeat_interleave(sizes))
 
     def _sizes(self, x: Tensor) -> Tensor:
         """Mean norms of the blocks of `x [n, dim]`; 1 for 0, where nothing is to be learned."""
         found = self.group.block_sq_norms(x).sqrt().mean(0)
         return torch.where(found > 0, found, 1)
-
-    def _set_scales(
-        self, poses: Tensor, missing: Tensor, mask: Tensor | None, features: Tensor | None
-    ) -> Tensor:
-        """What the transformer multiplies delta by, `[..., N, dim]`: what a head of ones gives."""
-        last = self.transformer.correction[-1]
-        step = self.step.clone()
-        last.bias.fill_(1)
-        self.step.fill_(1)
-        try:
-            scales = self(poses, missing=missing, mask=mask, features=features).delta
-        finally:
-            last.bias.zero_()
-            self.step.copy_(step)
-        return scales
 
     @torch.no_grad()
     def calibrate(self, errors: Tensor, log_error: Tensor, different: int | None = None) -> None:
