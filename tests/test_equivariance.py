@@ -36,7 +36,7 @@ TARGETS = {"SO2": 1e-13, "SO3": 1e-13, "SE2": 1e-11, "SE3": 1e-11, "Aff2": 1e-10
 
 def model_of(group: Group, option: str, seed: int) -> la.LieTransformer:
     torch.manual_seed(seed)
-    return la.LieTransformer(group, LieTransformerConfig(**OPTIONS[option])).eval()
+    return la.LieTransformer(group, LieTransformerConfig.paper(**OPTIONS[option])).eval()
 
 
 def arguments(model: la.LieTransformer, batch: int = 1, n: int = 32) -> dict[str, Tensor]:

@@ -170,8 +170,14 @@ class LieTransformer(Pretrained, nn.Module):
             `LieTransformerOutput(hidden, delta, poses, frames)`. Padding and frozen tokens have
             `delta = 0` and keep their pose.
         """
-        options = {"frozen": frozen, "bias": bias, "neighbours": neighbours}
-        encoded = self.encode(poses, mask=mask, features=features, **options)
+        encoded = self.encode(
+            poses,
+            mask=mask,
+            features=features,
+            frozen=frozen,
+            bias=bias,
+            neighbours=neighbours,
+        )
         return decode(self.group, poses, encoded, self.output_chart)
 
     def encode(
