@@ -109,6 +109,18 @@ def test_the_clearance_is_that_of_the_largest_angle() -> None:
         assert (rotation_clearance(group.blocks, torch.ones(4, group.dim)) == torch.pi).all()
 
 
+def test_translations_of_a_semidirect_product_may_be_several_blocks() -> None:
+    class Apart(type(la.T3)):
+        """Translations of space whose height is a block of its own."""
+
+    blocks = Block("translation", 2), Block("height", 1, "translation")
+    group = Apart("T2 x T1", 3, *blocks)
+    assert group.blocks == blocks
+    torch.testing.assert_close(group.basis(), la.T3.basis())
+    norms = group.block_sq_norms(group.log(group.from_vector(torch.tensor([3.0, 4.0, 2.0]))))
+    assert norms.tolist() == [25.0, 4.0]
+
+
 def test_names_are_numbered_within_a_kind() -> None:
     assert [b.name for b in PAIR.blocks] == ["translation", "translation2", "rotation", "rotation2"]
     four = la.matrix_group("G", beside(dilations(2), translations(3), LORENTZ))

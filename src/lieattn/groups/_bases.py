@@ -38,11 +38,12 @@ def shear_generators(n: int) -> Tensor:
 def affine_generators(n: int, blocks: tuple[Block, ...]) -> Tensor:
     """Generators of a subalgebra of aff(n) as (n+1) x (n+1) matrices, in the order of blocks."""
     linear = {"rotation": rotation_generators, "scale": scale_generator, "shear": shear_generators}
-    parts = []
+    parts, axis = [], 0
     for block in blocks:
         out = torch.zeros(block.dim, n + 1, n + 1, dtype=torch.float64)
         if block.kind == "translation":
-            out[:, :n, n] = torch.eye(n, dtype=torch.float64)
+            out[:, axis : axis + block.dim, n] = torch.eye(block.dim, dtype=torch.float64)
+            axis += block.dim
         else:
             out[:, :n, :n] = linear[block.kind](n)
         parts.append(out)

@@ -18,30 +18,18 @@ def exp(X: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     Squaring the excess `E <- E (E + 2 I)` keeps small entries exact; the translation follows by
     V(X) = V(X/2)(e^(X/2) + I)/2 and so never inflates the scaling.
     """
-    doublings, degree = _DOUBLINGS[X.dtype], _DEGREE[X.dtype]
-    eye = eye_like(X)
-    Y = X * 0.5**doublings
-    # E = Y J and v <- J v, with J = sum_k Y^k / (k+1)!
-    J = eye + Y / (degree + 1)
-    for k in range(degree, 1, -1):
-        J = eye + mul(Y, J) / k
-    E, v = mul(Y, J), mul_vec(J, v)
-    for _ in range(doublings):
+    J, E = _small(X)
+    v = mul_vec(J, v)
+    for _ in range(_DOUBLINGS[X.dtype]):
         v = v + mul_vec(E, v) / 2
         E = mul(E, E) + 2 * E
-    return eye + E, v
+    return eye_like(X) + E, v
 
 
 def left_jacobian(X: Tensor) -> Tensor:
     """`V(X) = sum_k X^k / (k+1)!` for any square X, `[..., n, n]`: see `exp`."""
-    doublings, degree = _DOUBLINGS[X.dtype], _DEGREE[X.dtype]
-    eye = eye_like(X)
-    Y = X * 0.5**doublings
-    V = eye + Y / (degree + 1)
-    for k in range(degree, 1, -1):
-        V = eye + mul(Y, V) / k
-    E = mul(Y, V)
-    for _ in range(doublings):
+    V, E = _small(X)
+    for _ in range(_DOUBLINGS[X.dtype]):
         V = V + mul(E, V) / 2
         E = mul(E, E) + 2 * E
     return V
@@ -50,3 +38,13 @@ def left_jacobian(X: Tensor) -> Tensor:
 def expm(X: Tensor) -> Tensor:
     """`e^X` for any square X, `[..., n, n]`."""
     return exp(X, X[..., 0])[0]
+
+
+def _small(X: Tensor) -> tuple[Tensor, Tensor]:
+    """J = sum_k Y^k / (k+1)! and `e^Y - I = Y J` of `Y = X / 2^doublings`."""
+    eye, degree = eye_like(X), _DEGREE[X.dtype]
+    Y = X * 0.5 ** _DOUBLINGS[X.dtype]
+    J = eye + Y / (degree + 1)
+    for k in range(degree, 1, -1):
+        J = eye + mul(Y, J) / k
+    return J, mul(Y, J)

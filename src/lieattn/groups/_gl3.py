@@ -21,6 +21,7 @@ from torch import Tensor
 from .._core.small import adjugate, component_major, eye_like, inverse, mul, mul_vec, trace, widen
 from ._deflation import Invariants, Root, first_root, root_matrix, solve_transposed
 from ._quadrature import ROOTS, RULE
+from ._roots import half, sylvester
 
 
 class Log(NamedTuple):
@@ -44,7 +45,7 @@ def log(a: Tensor, e: Tensor, t: Tensor) -> Log:
             e = _first_half(e, S, root)
         else:
             S, invariants = _next_root(S, invariants)
-            e = _half(e, S)
+            e = half(e, S)
         t = 2 * mul_vec(inverse(e + 2 * eye_like(e)), t)
     X = torch.zeros_like(e)
     u = torch.zeros_like(t)
@@ -85,36 +86,6 @@ def quick_margin(a: Tensor) -> Tensor:
 # ---- the root and its derivative -------------------------------------------------------------
 
 
-class _Half(torch.autograd.Function):
-    """`e' = S - I` for the root S of `I + e`, as `e (S + I)^-1`: exact also where e is tiny.
-
-    S comes in as a constant; the derivative solves `S Z + Z S = dE` instead.
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(e: Tensor, S: Tensor) -> Tensor:
-        return mul(e, inverse(S + eye_like(S)))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        ctx.save_for_backward(output)
-        ctx.save_for_forward(output)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (half,) = ctx.saved_tensors
-        return sylvester(half.mT + eye_like(half), grads[0]), None
-
-
-class _HalfWithForward(_Half):
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        (half,) = ctx.saved_tensors
-        return sylvester(half + eye_like(half), tangents[0])
-
-
 class _FirstHalf(torch.autograd.Function):
     """The same for the first root, with a Sylvester solver that keeps its digits at the cut."""
 
@@ -134,24 +105,20 @@ class _FirstHalf(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        half, *root = ctx.saved_tensors
+        excess, *root = ctx.saved_tensors
         Z = solve_transposed(root, grads[0].detach())
-        return _with_derivatives(Z, half.mT, grads[0]), None, *(None for _ in root)
+        return _with_derivatives(Z, excess.mT, grads[0]), None, *(None for _ in root)
 
 
 class _FirstHalfWithForward(_FirstHalf):
     @staticmethod
     def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        half, *root = ctx.saved_tensors
+        excess, *root = ctx.saved_tensors
         Z = solve_transposed(root, tangents[0].detach().mT).mT
-        return _with_derivatives(Z, half, tangents[0])
+        return _with_derivatives(Z, excess, tangents[0])
 
 
 # The compiler of torch 2.13 takes no Function with a jvp, and forward mode none without.
-
-
-def _half(e: Tensor, S: Tensor) -> Tensor:
-    return (_Half if torch.compiler.is_compiling() else _HalfWithForward).apply(e, S)
 
 
 def _first_half(e: Tensor, S: Tensor, root: Root) -> Tensor:
@@ -159,34 +126,16 @@ def _first_half(e: Tensor, S: Tensor, root: Root) -> Tensor:
     return step.apply(e, S, *root)
 
 
-def _with_derivatives(Z: Tensor, half: Tensor, G: Tensor) -> Tensor:
-    """The constant Z, which solves `S Z + Z S = G`, S = half + I, with derivatives in S and G.
+def _with_derivatives(Z: Tensor, excess: Tensor, G: Tensor) -> Tensor:
+    """The constant Z, which solves `S Z + Z S = G`, S = I + excess, with derivatives in S and G.
 
     They come from the closed form, as those of a correction that vanishes.
     """
     if not torch.is_grad_enabled():
         return Z
-    S = half + eye_like(half)
+    S = excess + eye_like(excess)
     correction = sylvester(S, G - mul(S, Z) - mul(Z, S))
     return Z + (correction - correction.detach())
-
-
-def sylvester(S: Tensor, G: Tensor) -> Tensor:
-    """Solve `S Z + Z S = G` for 3x3 S with eigenvalues in the right half plane.
-
-    Cayley-Hamilton turns it into `Z (2 i1 S^2 + 2 i3 I) = S^2 G - S G S + G S^2
-    - i1 (S G - G S) + i2 G` with i1, i2, i3 the invariants of S.
-    """
-    i1, i2, i3 = (i[..., None, None] for i in _invariants(S))
-    A = mul(S, S)
-    SG, GS = mul(S, G), mul(G, S)
-    right = mul(S, SG) - mul(SG, S) + mul(GS, S) - i1 * (SG - GS) + i2 * G
-    return mul(right, inverse(2 * (i1 * A + i3 * eye_like(S))))
-
-
-def _invariants(S: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    adj, det = adjugate(S)
-    return trace(S), trace(adj), det
 
 
 @torch.no_grad()

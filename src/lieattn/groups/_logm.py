@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -11,6 +9,7 @@ from .._core.small import eye_like
 from .._core.tensors import tensor
 from . import _gl2, _gl3
 from ._quadrature import ROOTS, RULE
+from ._roots import half, sylvester
 
 # Scaled Newton iterations for a root: enough from 1e-7 off the cut, condition numbers to 1e8.
 _ITERATIONS = 16
@@ -68,8 +67,7 @@ def _general(a: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
     a, e = torch.where(safe, a, eye_like(a)), torch.where(safe, e, 0)
     for level in range(ROOTS[a.dtype]):
         S = _root(a, polish=2 if level == 0 else 0)
-        # The compiler of torch 2.13 takes no Function with a jvp, and forward mode none without.
-        e = (_Half if torch.compiler.is_compiling() else _HalfWithForward).apply(e, S)
+        e = half(e, S)
         a = S
     X = torch.zeros_like(e)
     for node, weight in RULE[e.dtype]:
@@ -98,43 +96,5 @@ def _root(a: Tensor, polish: int) -> Tensor:
         X = X @ (eye + inverse / mu2) * mu2.sqrt() / 2
         M = (eye + (mu2 * M + inverse / mu2) / 2) / 2
     for _ in range(polish):
-        X = X + _sylvester(X, a - X @ X)
+        X = X + sylvester(X, a - X @ X)
     return X
-
-
-class _Half(torch.autograd.Function):
-    """`e' = S - I` for the root S of `I + e`; the derivative solves `S Z + Z S = dE`."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(e: Tensor, S: Tensor) -> Tensor:
-        return torch.linalg.solve(S + eye_like(S), e, left=False)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        ctx.save_for_backward(output)
-        ctx.save_for_forward(output)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (half,) = ctx.saved_tensors
-        return _sylvester(half.mT + eye_like(half), grads[0]), None
-
-
-class _HalfWithForward(_Half):
-    @staticmethod
-    def jvp(ctx: Any, *tangents: Tensor) -> Tensor:
-        (half,) = ctx.saved_tensors
-        return _sylvester(half + eye_like(half), tangents[0])
-
-
-def _sylvester(S: Tensor, G: Tensor) -> Tensor:
-    """Solve `S Z + Z S = G` as one linear system of size n^2 a matrix."""
-    n = S.shape[-1]
-    eye = eye_like(S)
-    # (S x I + I x S^T) acts on Z read row by row.
-    left = S[..., :, None, :, None] * eye[None, :, None, :]
-    right = eye[:, None, :, None] * S.mT[..., None, :, None, :]
-    system = (left + right).reshape(*S.shape[:-2], n * n, n * n)
-    return torch.linalg.solve(system, G.reshape(*G.shape[:-2], n * n, 1)).reshape(G.shape)

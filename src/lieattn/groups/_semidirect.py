@@ -20,12 +20,14 @@ SMALLEST = 1e-36  # of the squared norm of a linear part
 class Semidirect(Group):
     """Poses `[[A, t], [0, 1]]` with A in a group L of n x n matrices.
 
-    A subclass gives L: its exponential, logarithm, inverse, projection and random elements.
+    A subclass gives L: its exponential, logarithm, inverse, projection and random elements. The
+    translations are one block unless `blocks` has others, which come in the order of the axes.
     """
 
-    def __init__(self, name: str, n: int, *linear: Block) -> None:
+    def __init__(self, name: str, n: int, *blocks: Block) -> None:
         self.name, self.n, self.matrix_size = name, n, n + 1
-        self.blocks = (Block("translation", n), *linear)
+        moved = any(block.kind == "translation" for block in blocks)
+        self.blocks = blocks if moved else (Block("translation", n), *blocks)
 
     def _generators(self) -> Tensor:
         return affine_generators(self.n, self.blocks)
