@@ -37,7 +37,6 @@ NEW: dict[str, tuple[str, ...]] = {
     "groups/_jacobians.py": (),
     "groups/_means.py": (),
     "groups/_rigid.py": ("_to_local",),
-    "groups/_scans.py": (),
     "groups/_scipy.py": (),
     "groups/_semidirect.py": ("_to_local",),
     "groups/generic.py": ("_settle",),

@@ -1,4 +1,4 @@
-"""What people do with poses beyond exp and log: move points, retract, differentiate, average."""
+"""Functions of poses beyond exp and log: points, steps, Jacobians, means, products."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor
 
-from .._core.small import mul_vec
-from . import _actions, _jacobians, _means, _scans
+from .._core.small import mul_vec, widened
+from . import _actions, _jacobians, _means, checks
 
 if TYPE_CHECKING:
     from .base import Group
@@ -236,7 +236,20 @@ class Calculus:
         >>> T2.cumulative(T2.exp(torch.ones(3, 2)))[:, 0, 2]
         tensor([1., 2., 3.])
         """
-        return _scans.cumulative(_whole(self), steps)
+        whole = _whole(self)
+        if checks.poses(whole, steps, "steps").dim() < 3:
+            m = whole.matrix_size
+            raise ValueError(
+                f"{self} steps must have shape [..., N, {m}, {m}], got {list(steps.shape)}."
+            )
+        # Rounding took the steps off the group, all perhaps to the same side: that would add up.
+        g = self._settle(widened(steps))
+        span = 1
+        while span < g.shape[-3]:  # the scan of Hillis and Steele
+            later = whole.compose(g[..., :-span, :, :], g[..., span:, :, :])
+            g = torch.cat((g[..., :span, :, :], later), dim=-3)
+            span *= 2
+        return self._settle(g).to(steps.dtype)
 
     def _settle(self, g: Tensor) -> Tensor:
         """Products of many poses, whose rounding has moved them off the group, put back."""

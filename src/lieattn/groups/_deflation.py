@@ -1,7 +1,7 @@
 """First square root of a 3x3 matrix: orthogonal deflation, then closed forms. Values only.
 
-Backward stable however close a pair of eigenvalues comes to the negative axis, and the judge of
-whether the matrix is on the principal chart at all. `_gl3` supplies the derivatives.
+Backward stable however close a pair of eigenvalues comes to the negative axis. It also decides
+whether the matrix is on the principal chart. `_gl3` supplies the derivatives.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Root(NamedTuple):
     P: Tensor
     r: Tensor
     lam: Tensor
-    trace: Tensor  # of P: P itself knows it only up to rounding, and it is small next to the cut
+    trace: Tensor  # of P, more accurate than P: it is small next to the cut
 
 
 def root_matrix(root: Root) -> Tensor:
@@ -99,7 +99,7 @@ def first_root(a: Tensor) -> tuple[Root, Invariants, Tensor]:
     # sqrt(B) = (B + sqrt(det) I) / trace, with the diagonal in a form that does not cancel.
     P = N / tr[..., None, None] + (tr / 2)[..., None, None] * eye
     r = mul_vec(inverse(P + lam[..., None, None] * eye), d.r)
-    # The last word: a root that does not square to A is no root (the pair on the axis, say).
+    # A root that does not square to A is invalid, as for a pair of eigenvalues on the axis.
     S = root_matrix(Root(d.Q, P, r, lam, tr))
     miss = largest_entry(mul(S, S) - A) / largest_entry(A)
     angle = torch.where(miss < _RESIDUAL, angle, 0)
@@ -112,14 +112,14 @@ def first_root(a: Tensor) -> tuple[Root, Invariants, Tensor]:
 
 
 def _angle(A: Tensor, d: _Deflated) -> Tensor:
-    """Angle to the cut as far as the deflated form can tell; 0 within rounding of it."""
+    """Angle to the cut from the deflated form; 0 within rounding of it."""
     eps = torch.finfo(A.dtype).eps
     # Numerically singular: within the rounding of some row of A the determinant vanishes.
     adj, det = adjugate(A)
     terms = largest_entry(A * adj.mT)
     rank_two = largest_entry(adj) > 64 * eps * largest_entry(A).square()
     regular = (det > 64 * eps * terms) & rank_two & (d.lam > 0)
-    # q of B within the rounding of the deflation: complex or real cannot be told.
+    # With q of B within the rounding of the deflation, eigenvalues may be real or complex.
     m, N, q = _gl2.split(d.B)
     noise = eps * largest_entry(A) * largest_entry(N)
     told = (m > 0) | (-q > noise)

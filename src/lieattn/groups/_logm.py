@@ -76,7 +76,7 @@ def _general(a: Tensor, e: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _resolution(a: Tensor) -> float:
-    """Nearer to the cut than this, eigenvalues are not told from real ones: report off chart."""
+    """Nearer to the cut than this, eigenvalues look real: matrices are reported off the chart."""
     return 16 * torch.finfo(a.dtype).eps ** 0.5
 
 

@@ -9,8 +9,8 @@ negatives of those of the element. For det A < 0 the chart describes $A D^{-1}$ 
 $D = -I$ (n = 3) or $D = \mathrm{diag}(1, -1)$ (n = 2); inversion then negates the coordinates up to
 conjugation by D, so that the norm of every block still agrees.
 
-At a half turn R has two logarithms, and coordinates two values, whose norms agree too. Which one
-comes back hangs on rounding there; `beside_cut` takes the one that a fixed direction tells.
+At a half turn R has two logarithms, and the coordinates two values of equal norms. Rounding decides
+between them there; `beside_cut` takes the one on a fixed side instead.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def beside_cut(x: Polar, margin: float) -> Polar:
     """Coordinates of the same elements, those within `margin` of a half turn all on one side.
 
     There the angle is taken about the axis that has a positive product with a fixed direction, and
-    may be up to pi + margin. So the cut is where angles of nobody's poses are, pi - margin.
+    may be up to pi + margin. This moves the cut from pi, where data lie, to pi - margin.
     """
     omega = x.omega
     side = torch.tensor(SIDE[: omega.shape[-1]], dtype=omega.dtype, device=omega.device)

@@ -32,7 +32,7 @@ class Semidirect(Group):
     def _generators(self) -> Tensor:
         return affine_generators(self.n, self.blocks)
 
-    # ---- what a subclass says about L --------------------------------------------------------
+    # ---- what a subclass implements ---------------------------------------------------------
 
     @abstractmethod
     def _exp_parts(self, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -37,7 +37,7 @@ class Similarities(Semidirect):
         return torch.where(near, torch.where(near, excess, 0).log1p(), far.log()) / 2
 
     def _skew(self, a: Tensor, e: Tensor) -> Tensor:
-        """Whichever of a and e = a - I knows their skew part better: e rounds at 1, a at |a|."""
+        """Whichever of a and e = a - I has a more accurate skew part: e rounds at 1, a at |a|."""
         near = e.abs().amax((-2, -1), keepdim=True) < 0.25
         return torch.where(near, e, a)
 

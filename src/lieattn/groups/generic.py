@@ -19,9 +19,9 @@ def matrix_group(name: str, basis: Tensor) -> Group:
     """The matrix Lie group whose algebra is spanned by `basis`, `[d, m, m]`.
 
     The basis may have any order and norms. It is orthonormalised and sorted into the irreducible
-    blocks of the orthogonal action (`theory.irreducible_blocks`); nothing else needs to be said
-    about the group. Blocks are ordered by kind, those of a kind by where their first entry is, so
-    they do not depend on the basis. Within a block coordinates follow the basis as it was given.
+    blocks of the orthogonal action (`theory.irreducible_blocks`); nothing else has to be
+    given. Blocks are ordered by kind, those of a kind by where their first entry is, so they do not
+    depend on the basis. Within a block coordinates follow the basis as it was given.
 
     The kind of a block is read off its matrices: skew ones are a rotation; those whose only
     entries are in columns of coordinates that the group leaves alone (as the last one of
@@ -80,7 +80,7 @@ class _MatrixGroup(Group):
         return self._own_units
 
     def inverse(self, g: Tensor) -> Tensor:
-        # Of a singular matrix whatever comes out: `linalg.inv` raises, and waits for the device.
+        # Singular matrices give anything: `linalg.inv` raises, and waits for the device.
         return torch.linalg.inv_ex(checks.poses(self, g))[0]
 
     def admits(self, g: Tensor) -> Tensor:

@@ -33,8 +33,8 @@ def planar(theta: Tensor) -> Tensor:
 def quaternion(a: Tensor, twice_axial: Tensor) -> tuple[Tensor, Tensor]:
     """Unit quaternion of a rotation: scalar part w >= 0 `[...]` and vector part `[..., 3]`.
 
-    `twice_axial` is `axial(a)`, passed in because the caller may know it better than `a` does near
-    the identity. The matrix `4 q q^T` is linear in the rotation; its column with the largest
+    `twice_axial` is `axial(a)`, which the caller may have with more digits than `a` has near the
+    identity. The matrix `4 q q^T` is linear in the rotation; its column with the largest
     diagonal entry is q itself, up to a factor that is at least 2.
     """
     (a00, a01, a02), (a10, a11, a12), (a20, a21, a22) = (r.unbind(-1) for r in a.unbind(-2))

@@ -1,4 +1,4 @@
-"""What the paper proves about the algebras, computed from a basis alone.
+"""The properties of algebras that the paper proves, computed from a basis alone.
 
 Blocks come from the orthogonal action (Section 3.6: "the group dictates K"), and the existence of
 an Ad-invariant metric from the structure of the algebra (the remarks of Sections 2 and 3). All
