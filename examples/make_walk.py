@@ -61,10 +61,9 @@ def walk(n: int, seed: int) -> Tensor:
 
 def write(path: Path, g: Tensor, gaps: tuple[tuple[int, int], ...] = ()) -> None:
     """A TUM trajectory: time, position, quaternion; rows of nan where the pose is missing."""
-    from lieattn.workflows.answers import tum_rows
-
+    q, t = la.SE3.to_quaternion_xyzw(g)
     lines = []
-    for i, row in enumerate(tum_rows(g).tolist()):
+    for i, row in enumerate(torch.cat([t, q], -1).tolist()):
         missing = any(start <= i < stop for start, stop in gaps)
         values = ["nan"] * 7 if missing else [f"{x:.6f}" for x in row]
         lines.append(f"{i / RATE:.1f} {' '.join(values)}\n")
