@@ -85,6 +85,23 @@ def test_masks_of_pairs_can_be_causal() -> None:
     assert difference(a, b) > 1e-2
 
 
+def test_a_causal_mask_is_refused_where_scales_would_leak() -> None:
+    model, poses = model_of(la.SE3), poses_of(la.SE3, 2, 8)
+    causal = torch.ones(8, 8, dtype=torch.bool).tril()
+    bias = torch.zeros(8, 8).masked_fill(~causal, -torch.inf)
+    ragged = causal & (torch.arange(8) < torch.tensor([8, 5])[:, None, None])
+    for given in ({"mask": causal[None]}, {"mask": ragged}, {"bias": bias}):
+        with pytest.raises(ValueError, match=r"causal.*normalise=False"):
+            model(poses, **given)
+        assert model_of(la.SE3, normalise=False)(poses, **given).hidden.isfinite().all()
+    # No token sees an earlier one, so nothing can leak; or all see each other; or there is one.
+    one, pair = torch.eye(8, dtype=torch.bool)[None], causal | causal.mT
+    for mask in (one, pair[None], torch.zeros_like(one)):
+        assert model(poses, mask=mask).hidden.isfinite().all()
+    alone = torch.ones(1, 1, 1, dtype=torch.bool)
+    assert model(poses[:, :1], mask=alone).hidden.isfinite().all()
+
+
 def test_lists_of_all_tokens_are_no_lists() -> None:
     for variant in ({}, {"normalise": True}, {"content": True}):
         model, poses = model_of(la.SE3, **variant), poses_of(la.SE3, 2, 8)
@@ -210,7 +227,7 @@ def test_normalised_sets_do_not_know_the_unit_of_translations() -> None:
 
 
 def test_masks_of_pairs_know_padding_too() -> None:
-    model, poses = model_of(la.SE3), poses_of(la.SE3, 2, 6)
+    model, poses = model_of(la.SE3, normalise=False), poses_of(la.SE3, 2, 6)
     real = torch.arange(6) < torch.tensor([[6], [4]])
     causal = torch.ones(6, 6, dtype=torch.bool).tril()
     pairs = causal & real[:, None] & real[:, :, None]

@@ -87,6 +87,23 @@ def require_features(features: Tensor | None, poses: Tensor, width: int) -> None
         )
 
 
+def require_not_causal(pairs: Tensor | None, bias: Tensor | None) -> None:
+    """Refuse a causal mask, or a causal bias of -inf, of a model whose scales see all pairs.
+
+    Values are read, so eager models on a CPU alone refuse it. The mask is `[..., N, N]`.
+    """
+    found = {"mask": pairs, "bias": None if bias is None or bias.dim() < 2 else bias > -torch.inf}
+    for name, allowed in found.items():
+        if allowed is None or allowed.shape[-2] != allowed.shape[-1] or not readable(allowed):
+            continue
+        if allowed.tril(-1).any() and not allowed.triu(1).any():
+            raise ValueError(
+                f"the {name} is causal: no token attends to a later one. With normalise=True the "
+                "scales of a set depend on all pairs that attend, so later tokens would change "
+                "earlier answers. Use LieTransformerConfig(normalise=False)."
+            )
+
+
 def moving(tokens: Tensor | None, frozen: Tensor | None, poses: Tensor) -> Tensor | None:
     """Tokens whose pose may change: real and not frozen, `[..., N]`, or None for all."""
     if frozen is None:

@@ -160,7 +160,8 @@ class LieTransformer(Pretrained, nn.Module):
             poses: `[..., N, m, m]`, float32 or float64. Geometry runs in their dtype, the network
                 in that of its parameters.
             mask: `[..., N]`, True = real token; the poses of padding may hold anything. Or
-                `[..., N, N]`, True where token i may attend to token j, e.g. a causal mask.
+                `[..., N, N]`, True where token i may attend to token j. Causal masks
+                need `normalise=False`.
             features: invariant features of the tokens, `[..., N, config.features]`.
             frozen: `[..., N]`, True = this token's pose stays as it is.
             bias: added to the logits (edge features), `[..., H, N, N]` where sizes of 1 broadcast,
@@ -205,6 +206,8 @@ class LieTransformer(Pretrained, nn.Module):
         with island(poses, self.config.autocast):
             # A process may hold nothing but padding.
             tokens, pairs = (mask, None) if gather else split_mask(mask, poses, neighbours)
+            if self.config.normalise and neighbours is None:
+                inputs.require_not_causal(pairs, bias)
             g, tokens = inputs.admitted(self.group, poses, tokens, self.check_inputs)
             h = self._embed(g, features, tokens)
             moving = inputs.moving(tokens, frozen, poses)
