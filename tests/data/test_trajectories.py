@@ -156,3 +156,34 @@ def test_a_saved_trajectory_is_the_same(tmp_path: Path) -> None:
     assert data.read(tmp_path / "a.tum")[0].names[0] == "1403636580.838555648"
     with pytest.raises(ValueError, match=r"takes one trajectory of SE\(3\); .npz takes any"):
         data.save(tmp_path / "a.tum", [walk, walk])
+
+
+def test_a_trajectory_is_saved_as_csv_with_its_time_stamps(tmp_path: Path) -> None:
+    (walk,) = data.read(BY_NAME["freiburg1_xyz.tum"])
+    mask = walk.mask.clone()
+    mask[3] = False
+    gaps = data.from_tensor(walk.group, walk.poses, mask, walk.names)
+    data.save(tmp_path / "a.csv", [gaps])
+    again = data.read(tmp_path / "a.csv", bad="gaps")
+    assert (again.format, again.notes, again.nanoseconds) == ("euroc", (), False)
+    assert (again[0].names, again[0].mask.tolist()) == (gaps.names, mask.tolist())
+    close(again[0].poses, gaps.poses, 1e-14)
+
+
+def test_only_whole_numbers_far_apart_are_nanoseconds(tmp_path: Path) -> None:
+    assert data.read(BY_NAME["sphere.csv"]).nanoseconds
+    for i, step in enumerate((0.05, 1)):
+        rows = [f"{k * step},{k},2,3,1,0,0,0\n" for k in range(9)]
+        (tmp_path / f"{i}.csv").write_text("time,x,y,z,qw,qx,qy,qz\n" + "".join(rows))
+        assert not data.read(tmp_path / f"{i}.csv").nanoseconds
+
+
+def test_empty_cells_are_a_gap(tmp_path: Path) -> None:
+    rows = "time,x,y,z,qw,qx,qy,qz\n0.0,1,2,3,1,0,0,0\n0.1,,,,,,,\n0.2,1,2,3,1,0,0,0\n"
+    (tmp_path / "a.csv").write_text(rows)
+    (walk,) = data.read(tmp_path / "a.csv", bad="gaps")
+    assert walk.mask.tolist() == [True, False, True]
+    assert walk.names == ("0.0", "0.1", "0.2")
+    (tmp_path / "a.csv").write_text(rows.replace("0.1,,", "0.1,1,"))
+    with pytest.raises(data.DataError, match="line 3, column 7: '' is no number"):
+        data.read(tmp_path / "a.csv", bad="gaps")

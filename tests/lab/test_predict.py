@@ -431,11 +431,11 @@ def test_mistakes_are_met_with_a_line(run: Path, tmp_path: Path) -> None:
         ([run, walk, "--hide", "9-3"], "'9-3' is no range of places"),
         ([run, walk, "--hide", "400"], "'walk' has 400 poses, 0 to 399: there is no 400 to hide"),
         ([run, walk, "--level", "0.7"], "--level is one of 0.5, 0.8, 0.9, 0.95, got 0.7"),
-        ([run, walk, "--save", "x.csv"], "--save writes .npz or .tum, got 'x.csv'"),
+        ([run, walk, "--save", "x.g2o"], "--save writes .npz, .tum or .csv, got 'x.g2o'"),
         ([run, walk, "--save", "no/x.tum"], "cannot write no/x.tum: there is no folder .*no"),
         ([run, walk, "--plot", "x.gif"], "--plot writes .png, .svg, .pdf, got 'x.gif'"),
         ([run, walk, walk, "--save", "x.tum"], "--save x.tum takes one trajectory of SE"),
-        ([run, walk, "--save", tmp_path], "--save writes .npz or .tum"),
+        ([run, walk, "--save", tmp_path], "--save writes .npz, .tum or .csv"),
         ([run, "no.tum"], "no.tum: cannot be read"),
     ):
         code, out, errors = command("predict", *arguments)

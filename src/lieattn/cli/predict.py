@@ -23,7 +23,7 @@ def predict(
     ] = 0.9,
     json: Annotated[bool, JSON] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw them: .png, .svg, .pdf.")] = None,
-    save: Annotated[Path | None, typer.Option(help="Write all poses: .npz, .tum.")] = None,
+    save: Annotated[Path | None, typer.Option(help="Write all poses: .npz, .tum, .csv.")] = None,
     format: Annotated[str, typer.Option(help="Format of the files; by default recognised.")] = "",
     group: Annotated[str, typer.Option(help="Read poses as elements of this group.")] = "",
     seed: Annotated[int, typer.Option(help="Seed of what a share hides.")] = 0,

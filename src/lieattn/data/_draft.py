@@ -107,7 +107,7 @@ def _normalised(x: Tensor, scalar: str) -> tuple[Tensor, Tensor]:
 _UNIT = (0.0, 0.0, 0.0, 1.0)
 
 
-NOT_FINITE = "the pose holds NaN or infinity. Drop it."
+NOT_FINITE = "the pose holds NaN or infinity."
 
 
 def table(numbers: array[float], columns: int) -> Tensor:

@@ -9,6 +9,7 @@ from ..groups import Group, get_group
 from ._draft import Draft
 from ._finish import finish
 from ._source import LIMIT, SET_SIZE, Source, load
+from ._trajectory import in_nanoseconds
 from .errors import DataError
 from .formats import euroc, g2o, kitti, ldraw, mmcif, npz, pdb, svg, tum, urdf
 from .formats.format import HEAD, Format
@@ -107,10 +108,9 @@ def read_source(
         if format is not None:
             raise
         raise error.with_hint(_hint(chosen, why)) from None
+    nanoseconds = chosen.nanoseconds and all(in_nanoseconds(x.names) for x in sets)
     said, missing = (tuple(printable(x, LINE) for x in texts) for texts in (notes, gaps))
-    return PoseSets(
-        sets, source.path, chosen.name, why, said, left_out, missing, chosen.nanoseconds
-    )
+    return PoseSets(sets, source.path, chosen.name, why, said, left_out, missing, nanoseconds)
 
 
 def _choose(source: Source, name: str | None) -> tuple[Format, str]:

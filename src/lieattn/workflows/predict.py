@@ -87,15 +87,15 @@ def _checked_model(asked: PredictRequest, plot: Path | None, save: Path | None) 
         from .drawing import require_drawable
 
         require_drawable(plot)
-    if save is not None and save.suffix not in (".npz", ".tum"):
-        raise RunError(f"--save writes .npz or .tum, got {save.name!r}.")
+    if save is not None and save.suffix not in (".npz", ".tum", ".csv"):
+        raise RunError(f"--save writes .npz, .tum or .csv, got {save.name!r}.")
     for path in filter(None, (plot, save)):
         require_folder(path)
         require_other(path, asked.files)
     trained = load_trained(asked.checkpoint)
     one = trained.group is SE3 and len(asked.files) == 1
-    if save is not None and save.suffix == ".tum" and not one:
-        raise RunError("--save x.tum takes one trajectory of SE(3); .npz takes any sets.")
+    if save is not None and save.suffix != ".npz" and not one:
+        raise RunError(f"--save x{save.suffix} takes one trajectory of SE(3); .npz takes any sets.")
     return trained
 
 

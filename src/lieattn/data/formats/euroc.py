@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from .._draft import Draft
 from .._numbers import mostly, whole_lines
 from .._source import Source
-from .._trajectory import read_rows
+from .._trajectory import read_rows, write_rows
+from ..sets import PoseSet
 from .format import Format
 
 _EXPECTS = "t, x, y, z, qw, qx, qy, qz with commas between them; more may follow"
@@ -26,6 +29,11 @@ def _read(source: Source, notes: list[str]) -> list[Draft]:
     return [draft]
 
 
+def _write(sets: Sequence[PoseSet], nanoseconds: bool) -> bytes:
+    """One trajectory with a header; time stamps keep their unit."""
+    return b"t,x,y,z,qw,qx,qy,qz\n" + write_rows(sets, ".csv", ",", scalar="first")
+
+
 FORMAT = Format(
     "euroc",
     "EuRoC csv",
@@ -33,5 +41,6 @@ FORMAT = Format(
     "SE(3), one trajectory a file",
     _sniff,
     _read,
+    _write,
     nanoseconds=True,
 )

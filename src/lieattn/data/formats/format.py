@@ -29,7 +29,7 @@ class Format:
         write: the content of a file of sets, for `save`, if the format can be written. The second
             argument says whether names are time stamps in nanoseconds. Raises ValueError on sets
             that the format cannot hold.
-        nanoseconds: whether poses are named by time stamps in nanoseconds.
+        nanoseconds: whether time stamps may be in nanoseconds; those that are fit for it are.
     """
 
     name: str
