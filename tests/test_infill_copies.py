@@ -127,16 +127,20 @@ def test_checkpoints_keep_what_a_model_was_built_with(tmp_path: Path) -> None:
     config, weights = tmp_path / "config.json", tmp_path / "model.safetensors"
     text, tensors = config.read_text(), load_file(weights)
     for right, wrong, message in (
-        ('"copies": true', '"copies": -1', "copies must be bool, got int -1"),
-        ('"copies": true', '"copies": "x"', "copies must be bool, got str 'x'"),
+        ('"copies": true', '"copies": -1', "copies must be true or false, got -1"),
+        ('"copies": true', '"copies": "x"', "copies must be true or false, got 'x'"),
         ('"copies": true', '"other": 1', "unknown fields other"),
-        ('"features": 3', '"features": -3', "features must be at least 0, got -3"),
+        (
+            '"features": 3',
+            '"features": -3',
+            "features must be a whole number of at least 0, got -3",
+        ),
     ):
         config.write_text(text.replace(right, wrong))
         weights.write_bytes(pack(tensors, json.loads(config.read_text())))
         with pytest.raises(la.CheckpointError, match=message):
             la.InfillModel.from_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="features must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="features must be a whole number of at least 0"):
         la.InfillConfig(features=-1)
 
 

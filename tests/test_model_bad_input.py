@@ -90,14 +90,14 @@ def test_a_layer_names_what_does_not_fit(arguments: dict[str, object], message: 
     ("options", "message"),
     [
         ({"dim": 33}, "multiple of heads"),
-        ({"heads": 0}, "multiple of heads"),
-        ({"layers": 0}, "at least 1"),
+        ({"heads": 0}, "heads must be a whole number of at least 1, got 0"),
+        ({"layers": 0}, "layers must be a whole number of at least 1, got 0"),
         ({"score": "dot"}, "unknown score 'dot'; known are norm"),
         ({"chart": "euler"}, "unknown chart 'euler'; known are principal, polar"),
         ({"output": "both"}, "known are local, global"),
         ({"positive": "relu"}, "known are softplus, log"),
-        ({"dropout": 1.5}, r"dropout must be in \[0, 1\)"),
-        ({"features": -1}, "features must be a width"),
+        ({"dropout": 1.5}, "dropout must be a number from 0 to below 1, got 1.5"),
+        ({"features": -1}, "features must be a whole number of at least 0, got -1"),
         ({"detach_rotations": True}, "set pose_updates=True"),
     ],
 )
@@ -107,9 +107,9 @@ def test_a_config_names_what_does_not_fit(options: dict[str, object], message: s
 
 
 def test_a_config_wants_numbers_and_names() -> None:
-    with pytest.raises(TypeError, match="dim must be int, got str '32'"):
+    with pytest.raises(TypeError, match="dim must be a whole number of at least 1, got '32'"):
         LieTransformerConfig(dim="32")
-    with pytest.raises(TypeError, match="directed must be bool, got int 1"):
+    with pytest.raises(TypeError, match="directed must be true or false, got 1"):
         LieTransformerConfig(directed=1)
 
 

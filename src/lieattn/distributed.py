@@ -203,7 +203,7 @@ def sharded_forward(
         )
     keys = _Keys(poses.shape[-3], poses.device, processes)
     encoded = model.encode(poses, mask=mask, features=features, gather=keys)
-    return decode(model.group, poses, encoded, model.output_chart)
+    return decode(model, poses, encoded)
 
 
 def sum_gradients(parameters: Iterable[Tensor], processes: Processes = None) -> None:

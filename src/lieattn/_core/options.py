@@ -24,6 +24,10 @@ WORDS: dict[Any, str] = {
 }
 
 
+class OptionError(ValueError, TypeError):
+    """A value that does not fit its field: of another type, or out of bounds."""
+
+
 @dataclass(frozen=True)
 class Option:
     """What a field is for, and which values it takes.
@@ -67,9 +71,12 @@ class Option:
         low = "above " * ("(" in self.ends) + _shown(self.least)
         high = "below " * (")" in self.ends) + _shown(self.most)
         bounds = f" from {low} to {high}" if self.most < inf else ""
+        if self.least > -inf and not bounds:
+            bounds = f" of at least {low}"
         number = {kind: WORDS[kind] + bounds for kind in (int, float)}
         text = {str: " or ".join(self.choices)} if self.choices else {}
-        return " or ".join({**WORDS, **number, **text}[kind] for kind in self.kinds)
+        words = {**WORDS, **number, **text}
+        return " or ".join(words.get(kind, f"a {kind.__name__}") for kind in self.kinds)
 
 
 def option(
@@ -106,24 +113,24 @@ def require(kind: type, values: dict[str, Any], where: str = "") -> None:
     """Make sure that values fit the fields of a dataclass.
 
     Raises:
-        ValueError: one does not, with what is expected.
+        OptionError: one does not, with what is expected.
     """
     for name, own in options(kind).items():
         value = values.get(name, own.default)
         if own.accepts(value):
             continue
         if isinstance(value, str) and own.kinds == (str,):
-            raise ValueError(where + unknown(name, value, filter(None, own.choices)))
+            raise OptionError(where + unknown(name, value, filter(None, own.choices)))
         shown = str(value).lower() if isinstance(value, bool) else printable(repr(value), 60)
         shown = "nothing" if value is MISSING else shown
-        raise ValueError(f"{where}{name} must be {own.expected()}, got {shown}.")
+        raise OptionError(f"{where}{name} must be {own.expected()}, got {shown}.")
 
 
 def read(kind: type, values: dict[str, Any], where: str = "") -> Any:
     """A dataclass from JSON; other keys are left out.
 
     Raises:
-        ValueError: as `require`.
+        OptionError: as `require`.
     """
     require(kind, values, where)
     found = {}
@@ -139,6 +146,8 @@ def _is(value: Any, kind: Any) -> bool:
         return isinstance(value, list | tuple) and all(isinstance(x, str) for x in value)
     if kind == OBJECT:
         return isinstance(value, dict)
+    if kind not in WORDS:
+        return isinstance(value, kind)
     return type(value) is kind or (kind is float and type(value) is int)
 
 

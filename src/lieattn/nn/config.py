@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, Self
+from dataclasses import asdict, dataclass, fields
+from typing import Any, ClassVar, Self
 
+from .. import scores
+from .._core.options import option, require
 from ..groups.base import CHARTS
-from ..scores import SCORES
 from ..scores.base import PARAMETERISATIONS
-
-OUTPUTS = ("local", "global")
 
 
 @dataclass(frozen=True)
 class Config:
-    """Fields that have the types of their defaults, and that JSON can hold."""
+    """Options whose types and bounds are checked, and that JSON can hold."""
+
+    advice: ClassVar[str] = ""  # more on how to make one, in the error for something else
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, kind = getattr(self, field.name), type(field.default)
-            if field.default is MISSING or (field.default is None and value is None):
-                continue
-            kind = float if field.default is None else kind  # an angle, or None for the group's own
-            accepted = (int, float) if kind is float else (kind,)
-            if type(value) not in accepted:
-                raise TypeError(
-                    f"{field.name} must be {kind.__name__}, got {type(value).__name__} {value!r}."
-                )
+        require(type(self), vars(self))
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as a dictionary that JSON can hold."""
@@ -48,14 +40,10 @@ class Config:
         """The config, or the default one where it is None."""
         if config is not None and not isinstance(config, cls):
             raise TypeError(
-                f"config must be a {cls.__name__}, got {type(config).__name__}. {cls._hint(config)}"
+                f"config must be a {cls.__name__}, got {type(config).__name__}. For a dictionary "
+                f"use {cls.__name__}.from_dict(...).{cls.advice}"
             )
         return config or cls()
-
-    @classmethod
-    def _hint(cls, config: object) -> str:
-        """How to make a config of something else."""
-        return f"For a dictionary use {cls.__name__}.from_dict(...)."
 
 
 @dataclass(frozen=True)
@@ -100,54 +88,37 @@ class LieTransformerConfig(Config):
     >>> LieTransformerConfig(dim=30)
     Traceback (most recent call last):
         ...
-    ValueError: dim must be a positive multiple of heads, got dim=30 and heads=4.
+    ValueError: dim must be a multiple of heads, got dim=30 and heads=4.
     """
 
-    dim: int = 32
-    heads: int = 4
-    layers: int = 3
+    dim: int = option(32, least=1)
+    heads: int = option(4, least=1)
+    layers: int = option(3, least=1)
     score: str = "norm"
-    positive: str = "softplus"
+    positive: str = option("softplus", choices=PARAMETERISATIONS)
     directed: bool = False
     content: bool = False
-    chart: str = "principal"
-    chart_margin: float | None = None
+    chart: str = option("principal", choices=CHARTS)
+    chart_margin: float | None = option(None, least=0, most=1, ends="[)")
     exclude_self: bool = True
-    features: int = 0
+    features: int = option(0, least=0)
     pose_updates: bool = False
     detach_rotations: bool = False
-    output: str = "local"
+    output: str = option("local", choices=("local", "global"))
     normalise: bool = True
-    dropout: float = 0.0
+    dropout: float = option(0.0, least=0, most=1, ends="[)")
     autocast: bool = False
-    prune: float = 0.0
+    prune: float = option(0.0, least=0, most=1, ends="[)")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.heads < 1 or self.dim < 1 or self.dim % self.heads:
+        scores.require_known(self.score)
+        if self.dim % self.heads:
             raise ValueError(
-                f"dim must be a positive multiple of heads, got dim={self.dim} and "
-                f"heads={self.heads}."
+                f"dim must be a multiple of heads, got dim={self.dim} and heads={self.heads}."
             )
-        if self.layers < 1:
-            raise ValueError(f"layers must be at least 1, got {self.layers}.")
-        if self.features < 0:
-            raise ValueError(f"features must be a width, 0 for none, got {self.features}.")
-        if self.chart_margin is not None and not 0 <= self.chart_margin < 1:
-            raise ValueError(f"chart_margin must be in [0, 1) radians, got {self.chart_margin}.")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must be in [0, 1), got {self.dropout}.")
-        if not 0 <= self.prune < 1:
-            raise ValueError(f"prune must be in [0, 1), got {self.prune}.")
         if self.detach_rotations and not self.pose_updates:
             raise ValueError("detach_rotations acts between pose updates: set pose_updates=True.")
-        known_names = {"score": tuple(SCORES), **_KNOWN}  # SCORES grows with `scores.register`
-        for name, known in known_names.items():
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"unknown {name} {getattr(self, name)!r}; known are {', '.join(known)}."
-                    + (" For one of your own use scores.register." if name == "score" else "")
-                )
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -171,10 +142,3 @@ class LieTransformerConfig(Config):
     def encoder(self) -> LieTransformerConfig:
         """That of the transformer, as every config of a model has it."""
         return self
-
-
-_KNOWN: dict[str, tuple[str, ...]] = {
-    "positive": PARAMETERISATIONS,
-    "chart": CHARTS,
-    "output": OUTPUTS,
-}

@@ -46,6 +46,7 @@ class Pairing:
         pairs: `[..., N, N]`, True where token i may attend to token j; None for all.
         neighbours: `[..., N, k]`, the tokens that each one attends to; None for all.
         gather: collects the keys of all processes, where each holds some of the tokens.
+        bias: what layers add to the logits.
     """
 
     group: Group
@@ -54,15 +55,16 @@ class Pairing:
     pairs: Tensor | None = None
     neighbours: Tensor | None = None
     gather: Gather | None = None
+    bias: Tensor | None = None
 
     def related(
-        self, g: Tensor, weights: Tensor | Score, dtype: torch.dtype, bias: Tensor | None
+        self, g: Tensor, weights: Tensor | Score, dtype: torch.dtype
     ) -> tuple[Relations | DeferredRelations, Tensor | None]:
         """Relations of poses `g`, and the scales that w is divided by, `[..., 1, dim]`.
 
         Args:
             g: the poses, `[..., N, m, m]`.
-            weights, dtype, bias: what layers pass to the operator, and the dtype of their states.
+            weights, dtype: what layers pass to the operator, and the dtype of their states.
         """
         config, neighbours = self.config, self.neighbours
         if self.gather is None and keeps_relations(
@@ -71,7 +73,7 @@ class Pairing:
             weights,
             chart=config.chart,
             dtype=dtype,
-            bias=bias,
+            bias=self.bias,
             neighbours=neighbours,
             content=config.content,
             scaled=config.normalise,
@@ -99,7 +101,9 @@ class Pairing:
     def _restricted(self, g: Tensor, chart: str, margin: float) -> Relations:
         exclude_self = self.config.exclude_self
         rel = relate(self.group, g, g, chart, self.neighbours, exclude_self, margin)
-        return _restrict(rel, self.tokens, self.pairs, self.neighbours)
+        mask, tokens = self.allowed(g)
+        valid = rel.valid if mask is None else rel.valid & mask.squeeze(-3)
+        return Relations(rel.coords, valid if tokens is None else valid & tokens[..., None])
 
     def _deferred(self, g: Tensor) -> DeferredRelations:
         """The set itself, whose relations every layer computes by blocks."""
@@ -108,8 +112,29 @@ class Pairing:
             keys = self.gather.gather(g, -3)
             mask = None if tokens is None else self.gather.gather(tokens, -1)[..., None, None, :]
         else:
-            mask, tokens = _pairs_allowed(g, tokens, self.pairs, self.neighbours)
+            mask, tokens = self.allowed(g)
         return DeferredRelations(g, keys, self.config.exclude_self, self._margin(), mask, tokens)
+
+    def allowed(self, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """A mask of pairs that broadcasts to `[..., 1, N, N]`, and of real queries `[..., N]`.
+
+        Padding neither attends nor is attended to. One mask of both would be the largest tensor of
+        the model.
+        """
+        batch, n = g.shape[:-3], g.shape[-3]
+        pairs, neighbours = self.pairs, self.neighbours
+        if neighbours is not None:
+            require_neighbours(neighbours, n, n)
+        if pairs is not None:
+            shape = [*batch, n, n if neighbours is None else neighbours.shape[-1]]
+            if list(pairs.shape[-2:]) != shape[-2:]:
+                raise ValueError(
+                    f"a mask of pairs must have shape {shape}, got {list(pairs.shape)}."
+                )
+            pairs = pairs.unsqueeze(-3)
+        if self.tokens is None:
+            return pairs, None
+        return both(pair_mask(self.tokens, batch, n, neighbours), pairs), self.tokens
 
     def _margin(self) -> float:
         own, config = self.group.chart_margin, self.config
@@ -194,42 +219,3 @@ def _scales(group: Group, squares: Tensor, count: Tensor) -> Tensor:
             mean = mean.clamp(min=SMALLEST_SCALE**2)
         scales.append(mean.sqrt().expand(*mean.shape[:-1], block.dim))
     return torch.cat(scales, dim=-1).unsqueeze(-2)
-
-
-def _restrict(
-    rel: Relations, tokens: Tensor | None, pairs: Tensor | None, neighbours: Tensor | None
-) -> Relations:
-    """Relations whose `valid` leaves out what a mask of tokens or of pairs forbids."""
-    if pairs is not None:
-        _require_pairs(pairs, rel.valid.shape)
-        rel = Relations(rel.coords, rel.valid & pairs)
-    if tokens is None:
-        return rel
-    # Padding is not asked, and asks nothing either.
-    batch, n = tokens.shape[:-1], tokens.shape[-1]
-    keys = pair_mask(tokens, batch, n, neighbours).squeeze(-3)
-    return Relations(rel.coords, rel.valid & keys & tokens[..., None])
-
-
-def _pairs_allowed(
-    g: Tensor, tokens: Tensor | None, pairs: Tensor | None, neighbours: Tensor | None
-) -> tuple[Tensor | None, Tensor | None]:
-    """What `_restrict` leaves: a mask that broadcasts to `[..., 1, N, N]`, and queries `[..., N]`.
-
-    Two masks where one of all pairs would do: it would be the largest tensor of the model.
-    """
-    batch, n = g.shape[:-3], g.shape[-3]
-    if neighbours is not None:
-        require_neighbours(neighbours, n, n)
-    if pairs is not None:
-        columns = n if neighbours is None else neighbours.shape[-1]
-        _require_pairs(pairs, torch.Size((*batch, n, columns)))
-        pairs = pairs.unsqueeze(-3)
-    if tokens is None:
-        return pairs, None
-    return both(pair_mask(tokens, batch, n, neighbours), pairs), tokens
-
-
-def _require_pairs(pairs: Tensor, shape: torch.Size) -> None:
-    if pairs.shape[-2:] != shape[-2:]:
-        raise ValueError(f"a mask of pairs must have shape {list(shape)}, got {list(pairs.shape)}.")

@@ -53,6 +53,14 @@ def register(name: str, score: type[Score]) -> type[Score]:
     return score
 
 
+def require_known(name: str) -> None:
+    """Refuse a name that no score has."""
+    if name not in SCORES:
+        raise ValueError(
+            f"{unknown('score', name, SCORES)} For one of your own use scores.register(name, cls)."
+        )
+
+
 def make(
     name: str,
     group: Group,
@@ -63,9 +71,6 @@ def make(
     directed: bool = False,
 ) -> Score:
     """Score of the given name, with the directed term added if asked."""
-    if name not in SCORES:
-        raise ValueError(
-            f"{unknown('score', name, SCORES)} For one of your own use scores.register(name, cls)."
-        )
+    require_known(name)
     score = SCORES[name](group, heads, chart, positive)
     return DirectedScore(score) if directed else score

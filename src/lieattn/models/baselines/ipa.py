@@ -9,73 +9,57 @@ import torch
 from torch import Tensor, nn
 
 from ..._core.errors import RunError
-from ...groups import SE3, Group, get_group
+from ...groups import SE3, Group
 from ...nn.config import LieTransformerConfig
-from ...nn.heads import CorrectionHead
-from ...nn.pretrained import Pretrained
-from ...nn.transformer import Encoded, FeedForward, LieTransformerOutput, correction, decode
+from ...nn.pairing import Pairing
+from ...nn.transformer import Layer, Pairs, PoseTransformer
 from ..infill.model import InfillModel
 from .base import Baseline
 
 
-class PointLayer(nn.Module):
-    """A pre-norm layer with invariant point attention."""
+class PointLayer(Layer):
+    """A layer with invariant point attention."""
+
+    attention: nn.Module
 
     def __init__(self, config: LieTransformerConfig) -> None:
-        super().__init__()
-        self.attention_norm = nn.LayerNorm(config.dim)
-        self.attention: Any = _layer()(
+        attention = _layer()(
             dim=config.dim,
             heads=config.heads,
             scalar_key_dim=config.dim // config.heads,
             scalar_value_dim=config.dim // config.heads,
             require_pairwise_repr=False,
         )
-        self.feed_forward_norm = nn.LayerNorm(config.dim)
-        self.feed_forward = FeedForward(config.dim)
-        self.dropout = nn.Dropout(config.dropout)
+        super().__init__(config, attention=attention)
 
-    def forward(self, h: Tensor, poses: Tensor, mask: Tensor) -> Tensor:
+    def attend(self, h: Tensor, *pairs: Any) -> Tensor:
+        """The update from poses and a mask of real tokens."""
+        poses, mask = pairs
         # It multiplies rows by rotations, where poses multiply columns.
         frames = {"rotations": poses[..., :3, :3].mT, "translations": poses[..., :3, 3]}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of an autocast that it spells the old way
-            update = self.attention(self.attention_norm(h), **frames, mask=mask)
-        h = h + self.dropout(update)
-        return h + self.dropout(self.feed_forward(self.feed_forward_norm(h)))
+            return self.attention(h, **frames, mask=mask)
 
 
-class PointTransformer(Pretrained, nn.Module):
+class PointTransformer(PoseTransformer):
     """`LieTransformer` with invariant point attention in the place of Lie-algebra attention."""
 
     def __init__(self, group: Group | str, config: LieTransformerConfig) -> None:
-        super().__init__()
-        self.group, self.config = get_group(group), config
+        super().__init__(group, config)
         if self.group is not SE3:
             raise RunError(f"model IPA knows SE(3), not {self.group}.")
         self.check_inputs = False
         self.h0 = nn.Parameter(torch.randn(config.dim) * config.dim**-0.5)
         self.embed = nn.Linear(config.features, config.dim)
-        self.layers = nn.ModuleList(PointLayer(config) for _ in range(config.layers))
-        self.norm = nn.LayerNorm(config.dim)
-        self.correction = CorrectionHead(config.dim, self.group.dim)
+        self._make_layers(lambda: PointLayer(config))
 
-    def forward(
-        self, poses: Tensor, *, mask: Tensor | None = None, features: Tensor
-    ) -> LieTransformerOutput:
-        """As `LieTransformer.forward`."""
-        return decode(self.group, poses, self.encode(poses, mask=mask, features=features))
+    def _embed(self, poses: Tensor, features: Tensor | None) -> Tensor:
+        return self.h0 + self.embed(features)
 
-    def encode(self, poses: Tensor, *, mask: Tensor | None = None, features: Tensor) -> Encoded:
-        """As `LieTransformer.encode`."""
-        there = torch.ones(poses.shape[:-2], dtype=torch.bool) if mask is None else mask
-        poses = torch.where(there[..., None, None], poses, torch.eye(4).to(poses))
-        h = self.h0 + self.embed(features)
-        for layer in self.layers:
-            h = layer(h, poses, there)
-        h = self.norm(h)
-        delta = correction(self.correction(h), poses, None, there)
-        return Encoded(h, delta, poses, None, there, there)
+    def _pairs(self, g: Tensor, pairing: Pairing) -> Pairs:
+        tokens = pairing.tokens
+        return (g, torch.ones(g.shape[:-2]).bool() if tokens is None else tokens), None
 
 
 class PointInfillModel(InfillModel):

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from ..._core.calls import by_name
-from ..._core.masks import both, pair_mask, split_mask
-from ..._core.tensors import island, require_tensors
-from ...geometry.pairs import require_set
-from ...groups import Group, get_group
-from ...nn import inputs
+from ...groups import Group
 from ...nn.config import LieTransformerConfig
-from ...nn.heads import CorrectionHead
-from ...nn.pretrained import Pretrained
-from ...nn.transformer import (
-    Encoded,
-    FeedForward,
-    LieTransformer,
-    LieTransformerOutput,
-    correction,
-    decode,
-)
+from ...nn.pairing import Pairing
+from ...nn.transformer import Layer, LieTransformer, Pairs, PoseTransformer
 from ..completion import CompletionModel
 from ..infill.features import mean_position
 from ..infill.model import InfillModel, InfillOutput
@@ -50,28 +39,32 @@ def absolute_features(group: Group, poses: Tensor) -> Tensor:
     return torch.cat([flat, poses[..., :size, size]], dim=-1)
 
 
-class VectorLayer(nn.Module):
-    """A pre-norm layer with scaled dot-product attention."""
+def absolute_width(group: Group) -> int:
+    """How many numbers `absolute_features` gives for a pose."""
+    return absolute_features(group, group.identity()).shape[-1]
+
+
+class VectorLayer(Layer):
+    """A layer with scaled dot-product attention."""
+
+    qkv: nn.Linear
+    out: nn.Linear
 
     def __init__(self, config: LieTransformerConfig) -> None:
-        super().__init__()
+        dim = config.dim
+        super().__init__(config, qkv=nn.Linear(dim, 3 * dim), out=nn.Linear(dim, dim))
         self.heads = config.heads
-        self.attention_norm = nn.LayerNorm(config.dim)
-        self.qkv = nn.Linear(config.dim, 3 * config.dim)
-        self.out = nn.Linear(config.dim, config.dim)
-        self.feed_forward_norm = nn.LayerNorm(config.dim)
-        self.feed_forward = FeedForward(config.dim)
-        self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, h: Tensor, allowed: Tensor | None) -> Tensor:
-        qkv = self.qkv(self.attention_norm(h)).unflatten(-1, (3, self.heads, -1))
+    def attend(self, h: Tensor, *pairs: Any) -> Tensor:
+        """The update from tokens that a mask `[..., 1, N, N]` allows, None for all."""
+        (allowed,) = pairs
+        qkv = self.qkv(h).unflatten(-1, (3, self.heads, -1))
         q, k, v = qkv.movedim(-3, 0).transpose(-3, -2)
         mixed = scaled_dot_product_attention(q, k, v, attn_mask=allowed)
-        h = h + self.dropout(self.out(mixed.transpose(-3, -2).flatten(-2)))
-        return h + self.dropout(self.feed_forward(self.feed_forward_norm(h)))
+        return self.out(mixed.transpose(-3, -2).flatten(-2))
 
 
-class VectorTransformer(Pretrained, nn.Module):
+class VectorTransformer(PoseTransformer):
     """The same transformer on vector tokens: absolute features, scaled dot-product attention.
 
     It has no invariant and is not equivariant: the control that shows what the group token buys.
@@ -79,51 +72,21 @@ class VectorTransformer(Pretrained, nn.Module):
     """
 
     def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
-        super().__init__()
-        group = get_group(group)
-        self.group, self.config = group, LieTransformerConfig.or_default(config)
-        dim = self.config.dim
-        self.check_inputs = True
-        width = absolute_features(group, group.identity(1)).shape[-1]
-        self.embed = nn.Linear(width, dim)
-        features = self.config.features
-        self.embed_features = nn.Linear(features, dim) if features else None
-        self.layers = nn.ModuleList(VectorLayer(self.config) for _ in range(self.config.layers))
-        self.norm = nn.LayerNorm(dim)
-        self.correction = CorrectionHead(dim, group.dim)
+        super().__init__(group, config)
+        config = self.config
+        self.embed = nn.Linear(absolute_width(self.group), config.dim)
+        features = config.features
+        self.embed_features = nn.Linear(features, config.dim) if features else None
+        self._make_layers(lambda: VectorLayer(config))
 
-    @by_name()
-    def forward(
-        self, poses: Tensor, *, mask: Tensor | None = None, features: Tensor | None = None
-    ) -> LieTransformerOutput:
-        """As `LieTransformer.forward`."""
-        encoded = self.encode(poses, mask=mask, features=features)
-        return decode(self.group, poses, encoded)
+    def _embed(self, poses: Tensor, features: Tensor | None) -> Tensor:
+        h = self.embed(absolute_features(self.group, poses).to(self.embed.weight.dtype))
+        if self.embed_features is None or features is None:
+            return h
+        return h + self.embed_features(features.to(h.dtype))
 
-    def encode(
-        self, poses: Tensor, *, mask: Tensor | None = None, features: Tensor | None = None
-    ) -> Encoded:
-        """As `LieTransformer.encode`."""
-        require_tensors(features=features, mask=mask)
-        require_set(self.group, poses)
-        inputs.require_batches(poses, mask=(mask, 2))
-        inputs.require_features(features, poses, self.config.features)
-        with island(poses, self.config.autocast):
-            tokens, pairs = split_mask(mask, poses)
-            g, tokens = inputs.admitted(self.group, poses, tokens, self.check_inputs)
-            h = self.embed(absolute_features(self.group, g).to(self.embed.weight.dtype))
-            if self.embed_features is not None and features is not None:
-                if tokens is not None:  # those of padding may hold anything
-                    features = torch.where(tokens[..., None], features, 0)
-                h = h + self.embed_features(features.to(h.dtype))
-            batch, n = poses.shape[:-3], poses.shape[-3]
-            given = (None if x is None else pair_mask(x, batch, n) for x in (tokens, pairs))
-            allowed = both(*given)
-            for layer in self.layers:
-                h = layer(h, allowed)
-            h = self.norm(h)
-            delta = correction(self.correction(h), g, None, tokens)
-            return Encoded(h, delta, g, None, tokens, tokens)
+    def _pairs(self, g: Tensor, pairing: Pairing) -> Pairs:
+        return pairing.allowed(g)[:1], None
 
 
 class PairTransformer(LieTransformer):
@@ -136,18 +99,13 @@ class PairTransformer(LieTransformer):
     """
 
     def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:
-        group, config = (
-            get_group(group),
-            replace(LieTransformerConfig.or_default(config), content=True),
-        )
+        config = replace(LieTransformerConfig.or_default(config), content=True)
         super().__init__(group, config)
-        self.payload = None
-        if not config.features:
-            width = absolute_features(group, group.identity(1)).shape[-1]
-            self.payload = nn.Linear(width, config.dim)
+        width = absolute_width(self.group)
+        self.payload = None if config.features else nn.Linear(width, config.dim)
 
-    def _embed(self, poses: Tensor, features: Tensor | None, tokens: Tensor | None) -> Tensor:
-        h = super()._embed(poses, features, tokens)
+    def _embed(self, poses: Tensor, features: Tensor | None) -> Tensor:
+        h = super()._embed(poses, features)
         if self.payload is None:
             return h
         return h + self.payload(absolute_features(self.group, poses).to(h.dtype))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
+from ..._core.options import option
 from ...nn.config import Config, LieTransformerConfig
 
 OPTIONS = {"bends": "second_differences", "framed": "absolute_frame"}  # 0.1 by 0.2
@@ -32,19 +33,18 @@ class InfillConfig(Config):
             from j as l is from k. Steps repeat in rows, grids and symmetric parts. Needs `copies`.
     """
 
+    advice: ClassVar[str] = " Use InfillConfig(encoder=LieTransformerConfig(...))."
+
     encoder: LieTransformerConfig = field(default_factory=LieTransformerConfig)
-    second_differences: int = 0
-    features: int = 0
+    second_differences: int = option(0, least=0)
+    features: int = option(0, least=0)
     absolute_frame: bool = False
     copies: bool = False
     analogies: bool = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         LieTransformerConfig.or_default(self.encoder)
-        for name in ("second_differences", "features"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}.")
+        super().__post_init__()
         if self.analogies and not self.copies:
             raise ValueError("analogies compete with copies: set copies=True.")
 
@@ -63,9 +63,3 @@ class InfillConfig(Config):
             if values.get(name) in (0, 1):
                 values[name] = bool(values[name])
         return cls.from_dict({"encoder": encoder, **values})
-
-    @classmethod
-    def _hint(cls, config: object) -> str:
-        if isinstance(config, LieTransformerConfig):
-            return "Use InfillConfig(encoder=LieTransformerConfig(...))."
-        return super()._hint(config)
