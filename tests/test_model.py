@@ -247,7 +247,7 @@ def test_features_tell_tokens_apart() -> None:
 
 def test_bare_tokens_start_from_the_same_state() -> None:
     model = model_of(la.SE2)
-    h = model._embed(poses_of(la.SE2, 1, 5), None, None)
+    h = model._embed(poses_of(la.SE2, 1, 5), None)
     assert torch.equal(h[:, :1].expand_as(h), h)
 
 
