@@ -153,10 +153,10 @@ def test_the_options_of_0_1_are_named_by_their_config() -> None:
 
 def test_features_that_are_missing_are_asked_for() -> None:
     model, poses, hidden = copying(la.SE2), parts(la.SE2), at(3).expand(4, 8)
-    with pytest.raises(ValueError, match=r"features must have shape \[4, 8, 3\], got none"):
+    with pytest.raises(ValueError, match="this model reads 3 features a token: pass features="):
         model(poses, missing=hidden)
     plain = la.InfillModel(la.SE2, la.InfillConfig(encoder=SMALL))
-    with pytest.raises(ValueError, match=r"features must have shape \[4, 8, 0\], got \[4, 8, 3\]"):
+    with pytest.raises(ValueError, match=r"no features; build it with InfillConfig\(features=3\)"):
         plain(poses.float(), missing=hidden, features=NAMES.expand(4, 8, 3))
 
 

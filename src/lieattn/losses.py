@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ._core.masks import require_flags
 from ._core.tensors import at_least_float32, common_batch, island, readable, require_tensors
 from .groups import Group, checks
 
@@ -181,11 +182,7 @@ def _require_poses(group: Group, poses: Tensor, target: Tensor) -> None:
 
 def _require_mask(mask: Tensor, shape: torch.Size, name: str = "mask") -> None:
     require_tensors(**{name: mask})
-    if mask.dtype != torch.bool or mask.shape != shape:
-        raise ValueError(
-            f"{name} must be boolean of shape {list(shape)}, True = counts, got {mask.dtype} "
-            f"{list(mask.shape)}."
-        )
+    require_flags(name, mask, shape, "where it counts")
 
 
 def _require_shape(name: str, got: torch.Size, expected: torch.Size, what: str = "") -> None:

@@ -69,6 +69,22 @@ def require_boolean(mask: Tensor) -> None:
         )
 
 
+def require_flags(name: str, x: Tensor, shape: torch.Size, meaning: str) -> None:
+    """Refuse what is not boolean of a shape; `meaning` says what True stands for."""
+    if x.dtype != torch.bool or x.shape != shape:
+        raise ValueError(
+            f"{name} must be boolean of shape {list(shape)}, True {meaning}, got {x.dtype} "
+            f"{list(x.shape)}."
+        )
+
+
+def require_any(mask: Tensor, problem: str) -> None:
+    """Refuse sets `[..., N]` that have no True, and name the first."""
+    empty = ~mask.any(-1)
+    if empty.any():
+        raise ValueError(f"set {int(empty.reshape(-1).nonzero()[0])} {problem}")
+
+
 def split_mask(
     mask: Tensor | None, poses: Tensor, neighbours: Tensor | None = None
 ) -> tuple[Tensor | None, Tensor | None]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from .._core.calls import by_name, evaluating
-from .._core.masks import split_mask
+from .._core.masks import require_any, split_mask
 from .._core.pytree import exportable
 from .._core.tensors import island, readable
 from .._core.text import unknown
@@ -150,11 +150,9 @@ def _require_tokens(poses: Tensor, tokens: Tensor | None) -> None:
     """Every set has a token to complete it from."""
     if poses.shape[-3] == 0:
         raise ValueError("there is nothing to complete in a set of no poses.")
-    if tokens is None or not readable(tokens):
-        return
-    empty = ~tokens.any(-1)
-    if empty.any():
-        raise ValueError(
-            f"set {int(empty.reshape(-1).nonzero()[0])} has no real token, so there is nothing to "
-            "complete: the mask is False throughout, and True marks a real token."
+    if tokens is not None and readable(tokens):
+        require_any(
+            tokens,
+            "has no real token, so there is nothing to complete: the mask is False throughout, and "
+            "True marks a real token.",
         )

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .._core.calls import by_name
+from .._core.masks import require_flags
 from .._core.tensors import require_tensors
 from .._core.text import unknown
 
@@ -90,8 +91,4 @@ class InvariantReadout(nn.Module):
 
 def _require_mask(mask: Tensor, h: Tensor) -> None:
     require_tensors(h=h, mask=mask)
-    if mask.dtype != torch.bool or mask.shape != h.shape[:-1]:
-        raise ValueError(
-            f"mask must be boolean of shape {list(h.shape[:-1])}, True for a real token, got "
-            f"{mask.dtype} {list(mask.shape)}."
-        )
+    require_flags("mask", mask, h.shape[:-1], "for a real token")

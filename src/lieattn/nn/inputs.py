@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -66,8 +68,9 @@ def require_batches(poses: Tensor, **others: tuple[Tensor | None, int]) -> None:
             )
 
 
-def require_features(features: Tensor | None, poses: Tensor, width: int) -> None:
+def require_features(features: Tensor | None, poses: Tensor, config: Any) -> None:
     """Features are `[..., N, width]`, and there if and only if the model has a width for them."""
+    width = config.features
     if features is None:
         if width:
             raise ValueError(
@@ -78,8 +81,8 @@ def require_features(features: Tensor | None, poses: Tensor, width: int) -> None
         raise ValueError("features are boolean: was the mask meant? Pass mask=... by name.")
     if not width:
         raise ValueError(
-            "this model has no features; build it with LieTransformerConfig(features="
-            f"{features.shape[-1]})."
+            "this model has no features; build it with "
+            f"{type(config).__name__}(features={features.shape[-1]})."
         )
     if features.shape != (*poses.shape[:-2], width):
         raise ValueError(
@@ -108,9 +111,5 @@ def moving(tokens: Tensor | None, frozen: Tensor | None, poses: Tensor) -> Tenso
     """Tokens whose pose may change: real and not frozen, `[..., N]`, or None for all."""
     if frozen is None:
         return tokens
-    if frozen.dtype != torch.bool or frozen.shape != poses.shape[:-2]:
-        raise ValueError(
-            f"frozen must be boolean of shape {list(poses.shape[:-2])}, True for a pose that "
-            f"stays, got {frozen.dtype} {list(frozen.shape)}."
-        )
+    masks.require_flags("frozen", frozen, poses.shape[:-2], "for a pose that stays")
     return ~frozen if tokens is None else tokens & ~frozen

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor, nn
 
 from .._core import files
+from .._core.files import EARLIER, FORMAT
 from .._core.text import printable
 from .._version import __version__
 from ..groups import Group, get_group
 from .config import Config, LieTransformerConfig
 
-FORMAT, EARLIER = 2, 1  # of which the earlier has no checksum
 DEEPEST = 1_000  # layers of a model that is read: even without memory each takes its time
 LONGEST = 2**20  # bytes of a config
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -183,12 +183,9 @@ def _header(folder: Path, config: dict[str, Any]) -> files.Checked:
             f"{path} and {folder / CONFIG} are not of the same checkpoint: the first was saved "
             f"with {printable(repr(held.about), 600)}. Take both from one save."
         )
-    if held.format != _FILES[config["format"]]:
+    if held.format != config["format"]:
         raise _damaged(path, files.Damaged(f"it is not laid out as format {config['format']} is"))
     return held
-
-
-_FILES = {FORMAT: files.FORMAT, EARLIER: files.EARLIER}
 
 
 def _damaged(path: Path, error: files.Damaged) -> CheckpointError:

@@ -178,7 +178,7 @@ class PoseTransformer(Pretrained, nn.Module):
         require_tensors(bias=bias, neighbours=neighbours)
         require_set(self.group, poses)
         inputs.require_batches(poses, mask=(mask, 2), neighbours=(neighbours, 2), bias=(bias, 3))
-        inputs.require_features(features, poses, self.config.features)
+        inputs.require_features(features, poses, self.config)
         with island(poses, self.config.autocast):
             # A process may hold nothing but padding.
             tokens, pairs = (mask, None) if gather else split_mask(mask, poses, neighbours)

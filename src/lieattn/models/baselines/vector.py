@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from ..._core.calls import by_name
+from ..._core.masks import without_padding
 from ...groups import Group
 from ...nn.config import LieTransformerConfig
 from ...nn.pairing import Pairing
@@ -147,16 +148,16 @@ class VectorInfillModel(InfillModel):
         mean = mean_position(poses, visible)
         there = self.group.identity(*mean.shape[:-1]).to(poses)
         there[..., :-1, -1] = mean
-        known = torch.where(visible[..., None, None], poses, torch.eye(poses.shape[-1]).to(poses))
-        local = self.group.relative(there, known)
+        local = self.group.relative(there, without_padding(self.group, poses, visible))
         out = super().forward(local, missing=missing, mask=mask, features=features)
-        moved = self.group.compose(there, out.poses)
-        answers = torch.where(missing[..., None, None], moved, poses)
-        frames, shifted = (self.group.compose(there, x) for x in (out.frames, out.moved))
+        found, frames, moved = (
+            self.group.compose(there, x) for x in (out.poses, out.frames, out.moved)
+        )
+        answers = torch.where(missing[..., None, None], found, poses)
         analogies = out.analogies
         if analogies is not None:
             analogies = self.group.compose(there.unsqueeze(-3), analogies)
-        return out._replace(poses=answers, frames=frames, moved=shifted, analogies=analogies)
+        return out._replace(poses=answers, frames=frames, moved=moved, analogies=analogies)
 
 
 class PairCompletionModel(CompletionModel):

@@ -10,13 +10,15 @@ import torch
 from torch import Tensor, nn
 
 from ..._core.calls import by_name, evaluating
+from ..._core.masks import require_any
 from ..._core.pytree import exportable
 from ..._core.tensors import at_least_float32, island, require_tensors
 from ...geometry.interpolation import global_relation, interpolate
 from ...geometry.pairs import require_set
 from ...groups import Group, get_group
+from ...nn.inputs import require_features
 from ...nn.pretrained import Pretrained
-from ...nn.transformer import Encoded, LieTransformer
+from ...nn.transformer import Encoded, LieTransformer, PoseTransformer
 from .analogies import Analogies
 from .config import InfillConfig
 from .features import PLACES, in_frame, place_features, poses_around, width_around
@@ -69,6 +71,7 @@ class InfillModel(Pretrained, nn.Module):
     """
 
     backbone: Any = LieTransformer
+    transformer: PoseTransformer
     config_class = InfillConfig
     may_be_infinite = ("factors",)  # where validation had too few poses for a bound
     unit: Tensor
@@ -80,24 +83,18 @@ class InfillModel(Pretrained, nn.Module):
         framed="InfillConfig(absolute_frame=)",
         **{name: f"InfillConfig({name}=)" for name in ("features", "copies", "analogies")},
     )
-    def __init__(
-        self,
-        group: Group | str,
-        config: InfillConfig | None = None,
-    ) -> None:
+    def __init__(self, group: Group | str, config: InfillConfig | None = None) -> None:
         super().__init__()
-        group, self.config = get_group(group), InfillConfig.or_default(config)
-        config = self.config
+        group, config = get_group(group), InfillConfig.or_default(config)
         width = PLACES + config.features + width_around(group, config.second_differences)
         if config.absolute_frame:
             width += group.n * group.matrix_size
         self.transformer = self.backbone(group, replace(config.encoder, features=width))
-        self.group = self.transformer.group
+        self.group, self.config = group, config
         last = self.transformer.correction[-1]
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
-        blocks = len(self.group.blocks)
-        dim = config.encoder.dim
+        blocks, dim = len(group.blocks), config.encoder.dim
         self.doubt = nn.Linear(dim, blocks)  # `log_error`, by its name in checkpoints
         if config.copies:
             parts = 1 if group.matrix_size == group.n else 2
@@ -135,11 +132,7 @@ class InfillModel(Pretrained, nn.Module):
         """
         require_set(self.group, poses)
         require_tensors(missing=missing, mask=mask, features=features)
-        there = torch.ones_like(missing) if mask is None else mask
-        missing, visible = missing & there, there & ~missing
-        if features is not None:  # that of padding may be anything
-            features = torch.where(there[..., None], features, 0)
-        guess = interpolate(self.group, poses, visible)
+        missing, visible, guess, features = self._start(poses, missing, mask, features)
         out = self._encode(guess, missing, visible, mask, features)
         with island(poses):
             delta = at_least_float32(out.delta, out.frames) * self.step
@@ -162,6 +155,17 @@ class InfillModel(Pretrained, nn.Module):
         # Detached: the prediction of errors does not change the answers.
         log_error = self.doubt(out.hidden.detach())
         return InfillOutput(delta, answers, out.frames, log_error, moved, votes, analogies)
+
+    def _start(
+        self, poses: Tensor, missing: Tensor, mask: Tensor | None, features: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """Missing and visible tokens, first guesses, and features without those of padding."""
+        there = torch.ones_like(missing) if mask is None else mask
+        missing, visible = missing & there, there & ~missing
+        if features is not None:  # that of padding may be anything
+            features = torch.where(there[..., None], features, 0)
+        require_features(features, poses, self.config)
+        return missing, visible, interpolate(self.group, poses, visible), features
 
     def _votes(
         self,
@@ -193,25 +197,15 @@ class InfillModel(Pretrained, nn.Module):
         """States and corrections of first guesses, from their invariant features."""
         config, dtype = self.config, self.unit.dtype
         found = [place_features(visible, missing).to(dtype)]
-        if features is not None or config.features:
-            found.append(self._own_features(features, guess).to(dtype))
+        if features is not None:
+            found.append(features.to(dtype))
         if config.absolute_frame:
             found.append(in_frame(self.group, guess, visible).to(dtype))
         if config.second_differences:
             near = poses_around(self.group, guess, visible, config.second_differences, self.step)
             found.append(torch.where(missing[..., None], near.to(dtype), 0))
         options = {"frozen": ~missing} if config.encoder.pose_updates else {}
-        encoded: Encoded = self.transformer.encode(
-            guess, mask=mask, features=torch.cat(found, -1), **options
-        )
-        return encoded
-
-    def _own_features(self, features: Tensor | None, poses: Tensor) -> Tensor:
-        expected = [*poses.shape[:-2], self.config.features]
-        if features is None or list(features.shape) != expected:
-            got = "none" if features is None else f"{list(features.shape)}"
-            raise ValueError(f"features must have shape {expected}, got {got}.")
-        return features
+        return self.transformer.encode(guess, mask=mask, features=torch.cat(found, -1), **options)
 
     @by_name(hidden="missing=")
     @torch.no_grad()
@@ -263,9 +257,7 @@ class InfillModel(Pretrained, nn.Module):
 
         Corrections then start at the size that they need, and losses have no unit.
         """
-        there = torch.ones_like(missing) if mask is None else mask
-        missing, visible = missing & there, there & ~missing
-        guess = interpolate(self.group, poses, visible)
+        missing, visible, guess, features = self._start(poses, missing, mask, features)
         needed, valid = global_relation(self.group, guess, poses)
         chosen = missing & valid
         if not chosen.any():
@@ -305,9 +297,4 @@ class InfillModel(Pretrained, nn.Module):
 def require_visible(missing: Tensor, mask: Tensor | None) -> None:
     """Every set has a pose to start from."""
     visible = ~missing if mask is None else mask & ~missing
-    empty = ~visible.any(-1)
-    if empty.any():
-        number = int(empty.reshape(-1).nonzero()[0])
-        raise ValueError(
-            f"set {number} has no visible pose, so there is nothing to fill its gaps from."
-        )
+    require_any(visible, "has no visible pose, so there is nothing to fill its gaps from.")
