@@ -37,3 +37,9 @@ def test_gap_logits_of_padding_have_no_probability() -> None:
     logits = GapHead(8)(torch.randn(2, 5, 8), mask=mask)
     assert logits.isfinite().all()
     assert logits[1].softmax(-1).tolist() == [1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("head", [GapHead(64), InvariantReadout(64, 10)])
+def test_states_of_another_width_are_refused(head: GapHead | InvariantReadout) -> None:
+    with pytest.raises(ValueError, match=r"\[..., N, 64\], got \[2, 7, 32\]. The first argument"):
+        head(torch.zeros(2, 7, 32))

@@ -325,3 +325,12 @@ def test_around_is_what_one_would_count() -> None:
                         at = (row, i, 2 * k + side)
                         assert found.there[at].item() == (k < len(there))
                         assert found.tokens[at].item() == (there[k] if k < len(there) else i)
+
+
+def test_interpolation_refuses_what_is_no_mask() -> None:
+    poses = la.SE3.random(5)
+    with pytest.raises(TypeError, match=r"visible must be a torch\.Tensor"):
+        la.interpolate(la.SE3, poses, [True] * 5)  # type: ignore[arg-type]
+    for visible in (torch.ones(5), torch.ones(6, dtype=torch.bool)):
+        with pytest.raises(ValueError, match=r"visible must be boolean of shape \[5\]"):
+            la.interpolate(la.SE3, poses, visible)

@@ -15,12 +15,12 @@ from .._core.errors import RunError
 COMMANDS = {
     "verify": "Compute the paper's table of instantiations and measure the laws it proves.",
     "reproduce": "Run the paper's experiments; write a report of tables and figures.",
-    "bench": "Time attention over poses beside plain attention, and measure its memory.",
-    "data": "Say what is in files of poses, and what to do before training on them.",
-    "train": "Train a model to fill gaps: it hides poses and learns to find them from the others.",
-    "predict": "Fill the gaps of files: rows without a pose (nan), and those hidden with --hide.",
-    "evaluate": "Errors on hidden poses of the test part, beside those of simple rivals.",
-    "realdata": "Train models on the data sets that come along, beside simple rivals.",
+    "bench": "Measure time and memory of attention over poses and of plain attention.",
+    "data": "Describe files of poses, and recommend settings for training.",
+    "train": "Train a model that fills gaps: some poses are hidden and predicted from the rest.",
+    "predict": "Fill gaps in files: rows of nan, and rows hidden with --hide.",
+    "evaluate": "Print errors on hidden poses of the test part, with those of simple methods.",
+    "realdata": "Train models on the built-in data sets, and compare them with simple methods.",
 }
 
 
@@ -102,7 +102,7 @@ class Commands(Short, TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="Lie-Algebra Attention: transformers whose tokens are group elements.",
+    help="Transformers over sets of poses (Lie-Algebra Attention).",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

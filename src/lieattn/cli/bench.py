@@ -27,7 +27,7 @@ def bench(
     ),
     **values: Any,
 ) -> None:
-    """Time attention over poses beside plain attention, and measure its memory.
+    """Measure time and memory of attention over poses and of plain attention.
 
     Each takes turns with scaled_dot_product_attention on the same sizes; ratios are of least times.
 

@@ -20,10 +20,11 @@ def data(
     ],
     format: Annotated[
         str | None,
-        typer.Option(help=f"{', '.join(formats())}; by default what the file looks like."),
+        typer.Option(help=f"{', '.join(formats())}; by default detected."),
     ] = None,
     group: Annotated[
-        str | None, typer.Option(help="Take poses as of this group: SO3 for rotations alone.")
+        str | None,
+        typer.Option(help="Read poses as elements of this group; SO3 keeps the rotations."),
     ] = None,
     bad: Annotated[
         str,
@@ -31,17 +32,19 @@ def data(
     ] = "gaps",
     limit: Annotated[float, typer.Option(min=0.001, max=1e9, help="Largest file, in MB.")] = 256.0,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw a set and its pairs: .png, .svg, .pdf.")
+        Path | None, typer.Option(help="Draw a set and histograms of its pairs: .png, .svg, .pdf.")
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the poses to this .npz.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Of the sample of pairs.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MAX_SEED, help="Seed of the sample of pairs.")
+    ] = 0,
 ) -> None:
-    """Say what is in files of poses, and what to do before training on them.
+    """Describe files of poses, and recommend settings for training.
 
-    Group, counts, distances, pairs off the chart or near its cut; which chart, which scale.
+    Prints the group, counts, distances, and pairs outside the chart or near its cut.
 
-    Exits with 2 if a file cannot be read; the others are read all the same.
+    Exits with 2 if a file cannot be read; the others are read.
     """
     from ..workflows.inspection.findings import Request
     from ..workflows.inspection.run import run

@@ -22,9 +22,9 @@ def evaluate(
     json: Annotated[bool, JSON] = False,
     out: Annotated[Path | None, typer.Option(help="Write the JSON here too.")] = None,
 ) -> None:
-    """Errors on hidden poses of the test part, beside those of simple rivals.
+    """Print errors on hidden poses of the test part, with those of simple methods.
 
-    Rivals: a copy of the nearest visible pose, and the pose between the two on both sides.
+    Simple methods: a copy of the nearest visible pose, and geodesic interpolation.
     """
     from ..workflows.evaluate import evaluate as run_evaluation
 

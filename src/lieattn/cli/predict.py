@@ -19,19 +19,21 @@ def predict(
         str, typer.Option(help="Hide poses too: 10%, or places 3,7-9, counted from 0.")
     ] = "",
     level: Annotated[
-        float, typer.Option(help="Share of answers within their bounds: 0.5, 0.8, 0.9, 0.95.")
+        float, typer.Option(help="Share of errors within the bounds: 0.5, 0.8, 0.9, 0.95.")
     ] = 0.9,
     json: Annotated[bool, JSON] = False,
-    plot: Annotated[Path | None, typer.Option(help="Draw them: .png, .svg, .pdf.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the longest gaps: .png, .svg, .pdf.")
+    ] = None,
     save: Annotated[Path | None, typer.Option(help="Write all poses: .npz, .tum, .csv.")] = None,
-    format: Annotated[str, typer.Option(help="Format of the files; by default recognised.")] = "",
+    format: Annotated[str, typer.Option(help="Format of the files; by default detected.")] = "",
     group: Annotated[str, typer.Option(help="Read poses as elements of this group.")] = "",
-    seed: Annotated[int, typer.Option(help="Seed of what a share hides.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the poses that --hide 10% selects.")] = 0,
 ) -> None:
-    """Fill the gaps of files: rows without a pose (nan), and those hidden with --hide.
+    """Fill gaps in files: rows of nan, and rows hidden with --hide.
 
-    Every answer has bounds, which hold for the share --level of answers on
-    data like the validation part.
+    Every answer has an error bound. On data like the validation part, the share
+    --level of the errors is within the bound.
 
     Exits with 2 if a file or set could not be filled; the others are filled.
     """

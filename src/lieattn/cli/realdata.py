@@ -25,7 +25,7 @@ def realdata(
     jobs: Annotated[int | None, JOBS] = None,
     overwrite: Annotated[bool, OVERWRITE] = False,
 ) -> None:
-    """Train models on the data sets that come along, beside simple rivals.
+    """Train models on the built-in data sets, and compare them with simple methods.
 
     Writes a report of tables and figures. After any interruption the same
     command resumes. On SE(3) invariant-point-attention is included if it is

@@ -34,15 +34,15 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="Folder of the runs; runs/full or runs/quick.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes; one a core.")] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Run anew what is finished.")
-    ] = False,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default one per core.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Repeat finished runs.")] = False,
 ) -> None:
     """Run the paper's experiments; write a report of tables and figures.
 
-    Stop it any way you like: the same command goes on from where it was, and ends with the same
-    numbers. What is finished is not run again.
+    After any interruption the same command resumes and ends with the same numbers.
+    Finished runs are not repeated.
     """
     from ..lab.paper import reproduce as experiments
 

@@ -45,7 +45,7 @@ def train(
     ] = False,
     **settings: Any,
 ) -> None:
-    """Train a model to fill gaps: it hides poses and learns to find them from the others.
+    """Train a model that fills gaps: some poses are hidden and predicted from the rest.
 
     Split, windows, chart and scale are chosen from the data and printed.
 

@@ -11,8 +11,8 @@ from .._core.random import MAX_SEED
 
 
 def verify(
-    samples: Annotated[int, typer.Option(min=1, help="Random samples a group and dtype.")] = 2000,
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Of the samples.")] = 0,
+    samples: Annotated[int, typer.Option(min=1, help="Random samples per group and dtype.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of the samples.")] = 0,
 ) -> None:
     """Compute the paper's table of instantiations and measure the laws it proves.
 

@@ -1,4 +1,4 @@
-"""Poses between others: where a hidden token of an ordered set is, as its neighbours tell."""
+"""Interpolation: a pose for each hidden token of an ordered set, from its visible neighbours."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .._core.tensors import island
+from .._core.tensors import island, require_tensors
 from ..groups import Group
 
 
@@ -65,6 +65,12 @@ def interpolate(group: Group, poses: Tensor, visible: Tensor) -> Tensor:
     >>> SE2.translation(interpolate(SE2, walk, torch.tensor([True, False, True])))[1]
     tensor([1., 0.])
     """
+    require_tensors(poses=poses, visible=visible)
+    if visible.dtype != torch.bool or visible.shape != poses.shape[:-2]:
+        raise ValueError(
+            f"visible must be boolean of shape {list(poses.shape[:-2])}, True for a known pose, "
+            f"got {visible.dtype} {list(visible.shape)}."
+        )
     near = neighbours_in_order(visible)
     known = torch.where(visible[..., None, None], poses, group.identity().to(poses))
     rows = (~visible).nonzero(as_tuple=True)

@@ -41,11 +41,13 @@ class GapHead(nn.Module):
 
     def __init__(self, dim: int) -> None:
         super().__init__()
+        self.dim = dim
         self.linear = nn.Linear(dim, 1)
 
     @by_name()
     def forward(self, h: Tensor, *, mask: Tensor | None = None) -> Tensor:
         """Logits `[..., N]` of states `[..., N, d]`; mask `[..., N]`, True = real token."""
+        _require_width(h, self.dim)
         logits = self.linear(h).squeeze(-1)
         if mask is None:
             return logits
@@ -69,13 +71,13 @@ class InvariantReadout(nn.Module):
         super().__init__()
         if pooling not in POOLINGS:
             raise ValueError(unknown("pooling", pooling, POOLINGS))
-        self.pooling = pooling
+        self.dim, self.pooling = dim, pooling
         self.mlp = nn.Sequential(nn.Linear(dim, dim), nn.GELU(), nn.Linear(dim, out))
 
     @by_name()
     def forward(self, h: Tensor, *, mask: Tensor | None = None) -> Tensor:
         """`[..., out]` of states `[..., N, d]`; mask `[..., N]`, True = real token."""
-        require_tensors(h=h)
+        _require_width(h, self.dim)
         if mask is None:
             mask = torch.ones(h.shape[:-1], dtype=torch.bool, device=h.device)
         _require_mask(mask, h)
@@ -87,6 +89,15 @@ class InvariantReadout(nn.Module):
         if self.pooling == "mean":
             pooled = pooled / real.sum(-2).clamp(min=1)
         return self.mlp(pooled)
+
+
+def _require_width(h: Tensor, dim: int) -> None:
+    require_tensors(h=h)
+    if not h.ndim or h.shape[-1] != dim:
+        raise ValueError(
+            f"h must have shape [..., N, {dim}], got {list(h.shape)}. The first argument of the "
+            "head is the width of the hidden states, config.dim of a model."
+        )
 
 
 def _require_mask(mask: Tensor, h: Tensor) -> None:

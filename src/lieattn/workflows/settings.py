@@ -55,7 +55,7 @@ class TrainSettings:
     """
 
     files: tuple[str, ...] = option(())
-    format: str = option("", "Format of the files; by default recognised", DATA, choices=_formats)
+    format: str = option("", "Format of the files; by default detected", DATA, choices=_formats)
     group: str = option("", "Read poses as elements of this group.", DATA)
     bad: str = option("gaps", "Invalid poses; gaps: all but NaN are errors", DATA, choices=BAD)
     model: str = option("G", "C has a learned kernel, A vector tokens", MODEL, choices=models)

@@ -190,7 +190,7 @@ def _announce(
         ("data", f"{names}, windows of {settings.window}: {found.counts}"),
         ("split", found.how),
         *(("advice", reason) for reason in preprocessing.reasons),
-        ("model", f"{settings.model} on {found.group}, {title}, {count:,} numbers"),
+        ("model", f"{settings.model} on {found.group}, {title}, {count:,} parameters"),
     ]
     kinds = [b.kind for b in found.group.blocks]
     if "translation" in kinds:
