@@ -42,7 +42,7 @@ class LieAttention(nn.Module):
         content: add the scaled product of queries and keys of the hidden states to the score.
         exclude_self: query i does not attend to key i. None means True in self-attention, and with
             a context what it means to `lie_attention`: True where its poses are the queries'.
-            Relations that are given tell the pairs themselves; True leaves out these besides.
+            `Relations` already state which pairs attend; True excludes these pairs as well.
         chart_margin: pairs closer to the cut of the chart than this angle are not attended to,
             or in a global chart have coordinates on one side of it, see `relations`; by default
             `group.chart_margin(chart)`.
@@ -115,7 +115,7 @@ class LieAttention(nn.Module):
         Args:
             h: hidden states `[..., Nq, d]`.
             poses: `[..., Nq, m, m]`; or `Relations` of the queries with the keys, computed once
-                and shared by layers, whose `valid` tells the pairs that may attend.
+                and shared by layers; `valid` marks the pairs that may attend.
             context, context_poses: hidden states and poses of the keys, for cross-attention.
             mask: boolean, True = may attend: `[..., Nk]` for keys (True = real token),
                 `[..., Nq, Nk]` for pairs, `[..., H, Nq, Nk]` for pairs and heads.
@@ -179,7 +179,7 @@ class LieAttention(nn.Module):
         """The update of a layer from the two sums of the operator, `[..., Nq, d]`."""
         # W_w of each head, [H, d/H, C], acts on the pooled invariants: the split value map.
         pose_weight = self.value.weight[:, self.dim :].unflatten(0, (self.heads, -1))
-        # Of keys beyond it the squares of states would overflow, in the norm that follows.
+        # Squares of larger states would overflow in the norm that follows.
         coords = coords.clamp(-FARTHEST, FARTHEST).to(mixed.dtype)
         mixed = mixed + coords @ pose_weight.mT
         return self.out(mixed.transpose(-3, -2).flatten(-2))
@@ -193,7 +193,7 @@ class LieAttention(nn.Module):
         bias: Tensor | None,
         neighbours: Tensor | None,
     ) -> Request:
-        """What the layer asks of the operator."""
+        """The arguments of the operator."""
         dtype = torch.promote_types(h.dtype, torch.float32)
         q_content, k_content = self._content(h, keys)
         return Request(
@@ -217,7 +217,7 @@ class LieAttention(nn.Module):
         )
 
     def weights(self) -> Tensor | Score:
-        """What the operator takes: block weights where the score has them, which is faster."""
+        """The weights for the operator: block weights if the score has them, which is faster."""
         blocks = self.score.block_weights()
         return self.score if blocks is None else blocks
 

@@ -1,4 +1,4 @@
-"""What a model accepts: masks, features and poses that fit, and messages where they do not."""
+"""Checks of the inputs of models: masks, features and poses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..groups import Group
 def admitted(
     group: Group, poses: Tensor, tokens: Tensor | None, check: bool
 ) -> tuple[Tensor, Tensor | None]:
-    """Poses that geometry can take, and which tokens are real, `[..., N]` or None for all.
+    """Valid poses, and which tokens are real, `[..., N]` or None for all.
 
-    Padding becomes the identity. Eager models on a CPU refuse any other pose that is not of the
-    group, by name, if asked to `check`. Those that must not wait for values (compiled, on a GPU)
-    treat poses that the group does not admit as padding.
+    Padding becomes the identity. With `check`, eager models on a CPU raise an error for any other
+    pose that is not of the group. Compiled models and GPUs must not wait for values: they treat
+    invalid poses as padding.
     """
     g = poses if tokens is None else masks.without_padding(group, poses, tokens)
     if check and readable(g):
@@ -31,9 +31,9 @@ def admitted(
 
 
 def _check(group: Group, g: Tensor, masked: bool) -> None:
-    """`group.check`, and a word about masks where padding is the likely reason.
+    """`group.check`, with advice on masks where padding is the likely reason.
 
-    float64 poses may come from files of float32: what is of the group in either precision will do.
+    float64 poses may come from float32 files, so they pass if they are valid in either precision.
     """
     with island(g):
         fine = group.contains(g)
@@ -56,7 +56,7 @@ def _check(group: Group, g: Tensor, masked: bool) -> None:
 
 
 def require_batches(poses: Tensor, **others: tuple[Tensor | None, int]) -> None:
-    """What comes with the poses broadcasts to their batch. Given with its own dimensions."""
+    """Require that tensors broadcast to the batch of the poses. Each has its own dimensions."""
     batch = poses.shape[:-3]
     for name, (x, own) in others.items():
         if not isinstance(x, Tensor) or x.dim() <= own:

@@ -1,4 +1,4 @@
-"""What the layers of a transformer need of the pairs of a set: relations, and their scales."""
+"""Relations of the pairs of a set for all layers of a transformer, and their scales."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SMALLEST_SCALE = 0.01
 
 
 class Gather(Protocol):
-    """What a set needs of other processes, where each holds some of its tokens."""
+    """Communication between processes that each hold some tokens of a set."""
 
     def gather(self, x: Tensor, dim: int) -> Tensor:
         """Tokens of all processes from those of this one, which come first."""
@@ -143,8 +143,9 @@ class Pairing:
     def _chart_of_scales(self) -> tuple[str, float]:
         """The chart in which the scales of a set are measured, and its margin.
 
-        The logarithm grows without bound towards the cut of Aff(n), and a pair that crosses it is
-        gone: a mean of squares must not depend on that. On other groups the charts are one.
+        The logarithm grows without bound towards the cut of Aff(n), and pairs beyond it are
+        invalid. A mean of squares must not depend on that, so the polar chart is used. On other
+        groups the charts are the same.
         """
         group, chart = self.group, self.config.chart
         if group.is_global(chart) or not group.is_global(group.charts[-1]):
@@ -155,10 +156,9 @@ class Pairing:
 def block_scales(group: Group, rel: Relations) -> Tensor:
     """Root mean square of each block over the valid pairs of a set, `[..., 1, dim]`.
 
-    An invariant of the set, one number a block: translations have a unit, the others have not, and
-    a scene in millimetres must not turn more than one in metres. Where all translations are the
-    same, their scale is 1; of blocks without a unit it is at least 0.01, or rounding would be
-    blown up in sets that hardly turn. Parity does not count.
+    An invariant of the set, one number a block, so that nothing depends on the unit of
+    translations. Where all translations are equal, their scale is 1. Scales of other blocks are at
+    least 0.01, so that rounding is not amplified in sets that hardly turn. Parity does not count.
     """
     coords = torch.where(rel.valid[..., None], rel.coords[..., : group.dim], 0)
     squares = widen(coords).square().sum((-3, -2))  # of distances, beyond the range of float32

@@ -20,7 +20,7 @@ from .._version import __version__
 from ..groups import Group, get_group
 from .config import Config, LieTransformerConfig
 
-DEEPEST = 1_000  # layers of a model that is read: even without memory each takes its time
+DEEPEST = 1_000  # most layers of a model that is read; each takes time to build
 LONGEST = 2**20  # bytes of a config
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 Model = TypeVar("Model", bound="Pretrained")
@@ -46,8 +46,8 @@ class Pretrained:
     def save_pretrained(self, path: str | os.PathLike[str]) -> None:
         """Write `config.json` and `model.safetensors` into the folder `path`.
 
-        Both are written beside their place and moved there, so that an interruption leaves what
-        was there before or what is new, never half a file. Checksums tell any damage.
+        Both are written to temporary files and moved into place, so that an interruption never
+        leaves half a file. Checksums detect damage.
         """
         assert isinstance(self, nn.Module)
         folder = Path(path)
@@ -55,7 +55,7 @@ class Pretrained:
         identity = {"format": FORMAT, **_identity(type(self).__name__, self.group)}
         config = {**identity, "lieattn": __version__, "config": self.config.to_dict()}
         tensors = {name: x.detach().contiguous() for name, x in self.state_dict().items()}
-        # The weights carry the config too: a pair that was torn apart is noticed.
+        # The weights contain the config too, to detect files of different checkpoints.
         contents = {
             folder / WEIGHTS: files.pack(tensors, config),
             folder / CONFIG: (json.dumps(config, indent=2) + "\n").encode(),
@@ -69,7 +69,7 @@ class Pretrained:
         group: Group | str | None = None,
         device: torch.device | str = "cpu",
     ) -> Model:
-        """Model of a folder that `save_pretrained` wrote, in eval mode.
+        """Load a model that `save_pretrained` wrote, in eval mode.
 
         Names and shapes are compared with the config before anything is allocated. A checkpoint of
         format 1, which has no checksum, is read with a `UserWarning`.
@@ -80,7 +80,7 @@ class Pretrained:
                 (`matrix_group`). Another group is an error.
             device: where the parameters go.
         Raises:
-            CheckpointError: a missing, damaged or foreign checkpoint. No model is half loaded.
+            CheckpointError: the checkpoint is missing, damaged, or of another model or group.
         """
         folder = Path(path)
         config = _read_config(folder)
@@ -170,7 +170,7 @@ def _require_identity(path: Path, found: dict[str, Any], expected: dict[str, Any
 
 
 def _header(folder: Path, config: dict[str, Any]) -> files.Checked:
-    """What the weights say of themselves: the same as the config, its format included."""
+    """The header of the weights, which must agree with the config."""
     path = folder / WEIGHTS
     if not path.is_file():
         raise CheckpointError(f"{folder} has no {WEIGHTS}: the checkpoint is incomplete.")
@@ -204,7 +204,7 @@ def _dtype(kinds: Mapping[str, files.Kind]) -> torch.dtype:
     return first
 
 
-# ---- what every reader of a model compares -------------------------------------------------------
+# ---- checks for every reader of a model ----------------------------------------------------------
 
 
 def require_plausible(config: LieTransformerConfig, kinds: Mapping[str, files.Kind]) -> None:
@@ -224,14 +224,14 @@ def require_plausible(config: LieTransformerConfig, kinds: Mapping[str, files.Ki
 
 
 def skeleton(group: Group, make: Callable[[], Any]) -> Any:
-    """What `make` builds, without the memory of its tensors: their names and shapes."""
-    group.basis()  # it is kept when it is first asked for, and is to have numbers
+    """The model that `make` builds, on the meta device: names and shapes without memory."""
+    group.basis()  # cached on first use, so it must not be made on the meta device
     with torch.device("meta"):
         return make()
 
 
 def require_finite(tensors: Mapping[str, Tensor], may_be_infinite: tuple[str, ...] = ()) -> None:
-    """Refuse weights that are no numbers.
+    """Refuse weights that are NaN or infinite.
 
     Raises:
         files.Damaged: with the name of the first tensor.

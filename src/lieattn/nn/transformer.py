@@ -24,9 +24,9 @@ from .pretrained import Pretrained
 
 @exportable
 class LieTransformerOutput(NamedTuple):
-    """Of every token: an invariant state, an invariant correction, and the corrected pose.
+    """An invariant state, an invariant correction and the corrected pose of every token.
 
-    With pose updates delta corrects `frames`, not the input: losses of delta want those.
+    With pose updates delta corrects `frames`, not the input. Losses of delta need `frames`.
     """
 
     hidden: Tensor  # [..., N, d], invariant
@@ -96,12 +96,12 @@ class LieTransformerLayer(Layer):
 
 
 class Encoded(NamedTuple):
-    """What a transformer finds before poses move."""
+    """States and corrections, from which `decode` computes poses."""
 
     hidden: Tensor  # [..., N, d]
     delta: Tensor  # [..., N, dim], 0 for tokens that do not move
     frames: Tensor  # [..., N, m, m], what delta corrects; the identity in padding
-    scales: Tensor | None  # [..., 1, dim], what delta was multiplied by, if by anything
+    scales: Tensor | None  # [..., 1, dim], factors of delta; None for 1
     tokens: Tensor | None  # [..., N], True = real token; None for all
     moving: Tensor | None  # [..., N], True = its pose may change; None for all
 
@@ -218,9 +218,9 @@ class PoseTransformer(Pretrained, nn.Module):
 class LieTransformer(PoseTransformer):
     r"""Invariant features and equivariant poses from a set of poses, Section 4 of the paper.
 
-    Every token starts from the same learned vector; all that tells tokens apart enters through
-    $w_{ij} = \log(g_i^{-1} g_j)$, computed once and shared by the layers (by each layer, block by
-    block, where the set is too large to keep it). The output pose is $g_i \exp(\delta_i)$.
+    Every token starts from the same learned vector. Poses enter through
+    $w_{ij} = \log(g_i^{-1} g_j)$ only. It is computed once and shared by the layers; for sets too
+    large to keep it, each layer computes it in blocks. The output pose is $g_i \exp(\delta_i)$.
 
     Args:
         group: the group of the poses.
@@ -297,7 +297,7 @@ class LieTransformer(PoseTransformer):
 
 
 def correction(delta: Tensor, g: Tensor, scales: Tensor | None, moving: Tensor | None) -> Tensor:
-    """What a head gives, in units of the set, and zero for tokens that do not move."""
+    """The output of a head in units of the set, zero for tokens that do not move."""
     with island(g):
         delta = at_least_float32(delta, g)
         if scales is not None:

@@ -1,4 +1,4 @@
-"""Answers by analogy: a hidden token is to a visible one what another is to a fourth."""
+"""Answers by analogy: the step between two visible tokens, repeated from a third."""
 
 from __future__ import annotations
 
@@ -9,31 +9,30 @@ from torch import Tensor, nn
 
 from ...groups import Group
 
-REACH = 8  # places, at most, from a hidden token to the one that it is found from
-WIDE, MOST = 128, 32  # analogies of a token that are computed, and that are voted on
-SAME = 1e-3  # difference, absolute and relative, up to which entries of poses are the same
-# Logits at the start: of tokens that are alike at both ends of a step, at its end, of short steps,
-# of examples near by; and of poses that are there already.
+REACH = 8  # most places from a missing token to the one that its step starts from
+WIDE, MOST = 128, 32  # analogies of a token that are computed, and that get votes
+SAME = 1e-3  # absolute and relative difference up to which entries of poses are equal
+# Initial weights: of tokens alike at both ends of a step, alike at its end, of short steps and of
+# examples near by (`_marks`); and the penalty of a pose that the set already has.
 START, AGAIN = (2.0, 0.5, 1.0, 0.3), -4.0
 
 
 class Steps(NamedTuple):
-    """From token j to a hidden i as from k to l, of n hidden tokens: places `[n, T]`."""
+    """Steps from token j to the missing token i that equal those from k to l, `[n, T]` each."""
 
     j: Tensor
     k: Tensor
     l: Tensor
-    there: Tensor  # [n, T], whether j, k and l can be seen
+    there: Tensor  # [n, T], whether j, k and l are visible
 
     def take(self, index: Tensor) -> Steps:
         return Steps(*(x.gather(1, index) for x in self))
 
 
 class Analogies(nn.Module):
-    """Poses `g_j g_k^-1 g_l` for hidden tokens i, where l is as many places from k as i from j.
+    """Poses `g_j g_k^-1 g_l` for missing tokens i, where l is as many places from k as i from j.
 
-    In rows, grids and symmetric parts steps repeat. They are invariants, and their products with
-    poses move with the set: these answers are equivariant.
+    Steps repeat in rows, grids and symmetric parts. The answers are equivariant.
     """
 
     def __init__(self, dim: int, parts: int) -> None:
@@ -53,14 +52,14 @@ class Analogies(nn.Module):
         features: Tensor | None,
         rows: tuple[Tensor, ...],
     ) -> tuple[Tensor, Tensor]:
-        """Poses `[n, M, m, m]` of hidden tokens `rows`, and logits `[n, P, M]`, -inf for none.
+        """Poses `[n, M, m, m]` of missing tokens `rows`, and logits `[n, P, M]`, -inf for none.
 
         Args:
             states: `[..., N, d]`.
-            known: visible poses, and first guesses of hidden ones, `[..., N, m, m]`.
+            known: visible poses, and first guesses of missing ones, `[..., N, m, m]`.
             visible: `[..., N]`.
-            features: of tokens, `[..., N, F]`: those with the same, of norm 1, are alike. Without
-                features all are.
+            features: `[..., N, F]`. Tokens with the same features, of norm 1, are alike; without
+                features all tokens are.
         """
         sets, token = rows[:-1], rows[-1]
         seen, poses = visible[sets], known[sets].detach()
@@ -73,7 +72,7 @@ class Analogies(nn.Module):
         logits = logits.masked_fill(~steps.there[:, None], -torch.inf)
         likely, logits = _likeliest(logits, WIDE)
         steps = steps.take(likely)
-        # In the frames of first guesses: what is the same there is so wherever the set is.
+        # Compared in the frames of first guesses, so that equality is invariant.
         n = torch.arange(len(token), device=token.device)[:, None]
         first = poses[n, token[:, None]]
         local = group.relative(first.expand_as(poses), poses)
@@ -90,7 +89,7 @@ class Analogies(nn.Module):
 
 
 def steps_to(token: Tensor, seen: Tensor) -> Steps:
-    """All steps to hidden tokens `[n]` of sets of which `seen [n, N]` can be seen.
+    """All steps to missing tokens `[n]` of sets in which tokens `seen [n, N]` are visible.
 
     >>> seen = torch.tensor([[True, True, False, True]])
     >>> steps = steps_to(torch.tensor([2]), seen)
@@ -111,7 +110,7 @@ def steps_to(token: Tensor, seen: Tensor) -> Steps:
 
 
 def _marks(token: Tensor, steps: Steps, alike: Tensor) -> Tensor:
-    """What tells good analogies, `[n, T, 4]`."""
+    """Features that analogies are weighted by, `[n, T, 4]`."""
     n = torch.arange(len(token), device=token.device)[:, None]
     end = alike[n, token[:, None], steps.l]
     both = end * alike[n, steps.j, steps.k]
@@ -120,22 +119,22 @@ def _marks(token: Tensor, steps: Steps, alike: Tensor) -> Tensor:
 
 
 def _likeliest(logits: Tensor, most: int) -> tuple[Tensor, Tensor]:
-    """Of options with logits `[n, P, T]` the likeliest, by their means over parts; and logits."""
+    """Indices and logits of the likeliest options, by logits `[n, P, T]` averaged over parts."""
     index = logits.mean(1).topk(min(most, logits.shape[-1])).indices
     return index, logits.gather(-1, index[:, None].expand(-1, logits.shape[1], -1))
 
 
 def same(a: Tensor, b: Tensor) -> Tensor:
-    """Whether matrices are the same up to rounding."""
+    """Whether matrices are equal up to rounding."""
     return torch.isclose(a, b, rtol=SAME, atol=SAME).all(-1).all(-1)
 
 
 def pooled(poses: Tensor, logits: Tensor) -> Tensor:
-    """Logits `[n, P, M]` of poses `[n, M, m, m]`: the first of those that are the same has all."""
+    """Logits `[n, P, M]` of poses `[n, M, m, m]`, where the first of equal poses gets the sum."""
     twins = same(poses[:, :, None], poses[:, None])
     index = torch.arange(twins.shape[-1], device=twins.device)
     first = twins.int().argmax(-1) == index
     none = logits.isneginf()
-    finite = logits.masked_fill(none, torch.finfo(logits.dtype).min)  # for the sake of gradients
+    finite = logits.masked_fill(none, torch.finfo(logits.dtype).min)  # finite, or gradients are NaN
     found = finite[:, :, None].masked_fill(~twins[:, None], -torch.inf).logsumexp(-1)
     return found.masked_fill(none | ~first[:, None], -torch.inf)

@@ -1,4 +1,4 @@
-"""What tokens of a set with gaps are told: places, poses around, where they are in a frame."""
+"""Features of tokens of a set with gaps: places, poses around, absolute-frame features."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from ..._core.tensors import island
 from ...geometry.interpolation import around, bends, neighbours_in_order, take_several
 from ...groups import Group
 
-PERIODS = (4.0, 16.0, 64.0, 256.0)  # tokens, of the waves that tell tokens where they are
+PERIODS = (4.0, 16.0, 64.0, 256.0)  # of the waves that encode places, in tokens
 PLACES = 3 + 2 * len(PERIODS)
 
 
 def width_around(group: Group, count: int) -> int:
-    """Numbers of `poses_around`."""
+    """The width of `poses_around`."""
     return group.dim + 2 * count * (group.dim + group.n * group.matrix_size) if count else 0
 
 
 def poses_around(group: Group, guess: Tensor, visible: Tensor, count: int, step: Tensor) -> Tensor:
-    """How hidden tokens see poses around, `[..., N, width]`: invariants, in units of `step [dim]`.
+    """Features of poses around missing tokens, `[..., N, width]`, in units of `step [dim]`.
 
-    Bends of `count` poses further away, and the matrices of as many, the nearest ones: unlike
-    logarithms they are continuous where a rotation is half a turn.
+    They are second differences of `count` further poses on each side, and relative poses of the
+    nearest `count` as matrices. Unlike logarithms, matrices are continuous at half a turn. All are
+    invariant.
     """
     n, near = group.n, around(visible, count)
     rows = (~visible).nonzero(as_tuple=True)
@@ -37,12 +38,12 @@ def poses_around(group: Group, guess: Tensor, visible: Tensor, count: int, step:
         found = torch.where(near.there[rows][..., None], torch.cat(entries, -1), 0)
         nothing = found.new_zeros(*visible.shape, *found.shape[1:])
         views = nothing.index_put(rows, found)
-    # asinh: as they are while small, and nothing is so large that it drowns the rest.
+    # asinh keeps small numbers as they are, and large ones from dominating.
     return torch.cat([bent.flatten(-2), views.flatten(-2)], -1).asinh()
 
 
 def in_frame(group: Group, poses: Tensor, visible: Tensor) -> Tensor:
-    """How tokens stand in the frame of the poses, `[..., N, F]`; places from the visible mean."""
+    """Absolute-frame features, `[..., N, F]`; positions are relative to the visible mean."""
     if group.matrix_size == group.n:
         return poses.flatten(-2)
     places = poses[..., :-1, -1] - mean_position(poses, visible)
@@ -50,17 +51,17 @@ def in_frame(group: Group, poses: Tensor, visible: Tensor) -> Tensor:
 
 
 def mean_position(poses: Tensor, visible: Tensor) -> Tensor:
-    """Of the visible poses of every set, `[..., 1, n]`; others may hold anything."""
+    """The mean position of the visible poses, `[..., 1, n]`; others may hold anything."""
     seen = visible[..., None]
     where = torch.where(seen, poses[..., :-1, -1], 0)
     return where.sum(-2, keepdim=True) / seen.sum(-2, keepdim=True).clamp(min=1)
 
 
 def place_features(visible: Tensor, hidden: Tensor) -> Tensor:
-    """What tokens are told about their places, `[..., N, PLACES]`: invariants.
+    """Invariant features of the places of tokens in their order, `[..., N, PLACES]`.
 
-    Whether it is hidden, one over the steps to the visible tokens on both sides, 0 where there is
-    none, and waves of the place in the order.
+    They are: whether the token is missing; one over the number of steps to the visible tokens on
+    both sides, 0 where there is none; sines and cosines of the place.
     """
     near = neighbours_in_order(visible)
     index = torch.arange(visible.shape[-1], device=visible.device).expand(visible.shape)

@@ -1,4 +1,4 @@
-"""What an `InfillModel` is trained by: the errors that tables of results show."""
+"""The loss of an `InfillModel`: the errors that tables of results show."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SMALLEST = 1e-3  # of an error over that of interpolation: smaller ones count as
 
 
 class InfillLosses(NamedTuple):
-    """Of every token, `[..., N]`, zero where nothing is missing."""
+    """Losses of every token, `[..., N]`; zero where nothing is missing."""
 
-    error: Tensor  # of the answer; without a gradient
+    error: Tensor  # of the answer; has no gradient
     risk: Tensor  # error of the corrected guess, and how unlikely copies near the truth are
     misfit: Tensor  # of the predicted log errors
 
@@ -30,11 +30,11 @@ class InfillLosses(NamedTuple):
 def infill_losses(
     model: InfillModel, out: InfillOutput, truth: Tensor, *, missing: Tensor
 ) -> InfillLosses:
-    """What `infill_loss` is the mean of.
+    """The losses of tokens that `infill_loss` averages.
 
-    Errors are those of the tables: norms of the blocks of `log(answer^-1 truth)` over those of
-    interpolation, a mean over blocks; small ones count by their squares. The misfit is between the
-    predicted log errors of blocks and the true ones.
+    An error is the norm of a block of `log(answer^-1 truth)` over that of interpolation, averaged
+    over blocks; small errors count quadratically. The misfit compares predicted log errors of
+    blocks with the true ones.
     """
     group, unit = model.group, model.unit
     rows = missing.nonzero(as_tuple=True)
@@ -61,7 +61,7 @@ def infill_loss(model: InfillModel, out: InfillOutput, truth: Tensor, *, missing
     """The mean over missing tokens of the risk and a tenth of the misfit of predicted log errors.
 
     Args:
-        model: of which `out` is.
+        model: the model that computed `out`.
         truth: all poses, `[..., N, m, m]`.
         missing: `[..., N]`, as the model was given; False in padding.
     """

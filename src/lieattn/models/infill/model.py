@@ -1,4 +1,4 @@
-"""`InfillModel`: hidden poses of an ordered set, found from those that can be seen."""
+"""`InfillModel`: predicts the missing poses of an ordered set from the visible ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ...geometry.pairs import require_set
 from ...groups import Group, get_group
 from ...nn.inputs import require_features
 from ...nn.pretrained import Pretrained
-from ...nn.transformer import Encoded, LieTransformer, PoseTransformer
+from ...nn.transformer import Encoded, LieTransformer
 from .analogies import Analogies
 from .config import InfillConfig
 from .features import PLACES, in_frame, place_features, poses_around, width_around
@@ -29,34 +29,34 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)  # shares of answers that a bound holds for
 
 @exportable
 class InfillOutput(NamedTuple):
-    """What is trained: a correction of each missing pose's first guess, log errors, votes."""
+    """What losses need: a correction of each missing pose's first guess, log errors, votes."""
 
     delta: Tensor  # [..., N, dim], from each frame to the corrected guess; 0 for what is known
     poses: Tensor  # [..., N, m, m]: answers, and known poses as they were
     frames: Tensor  # [..., N, m, m], what delta corrects: interpolated poses, or where they moved
     log_error: Tensor  # [..., N, K], logarithm of the error of each block, over `model.unit`
     moved: Tensor  # [..., N, m, m]: frames exp(delta)
-    # [..., N, P, 1 + N + M], where answers may be copies: logits of `moved`, of each token, and of
-    # poses by analogy, for the linear part, and for the position if there is one
+    # [..., N, P, 1 + N + M] with `copies`, else None: logits of `moved`, of copying each token and
+    # of each analogy; for the linear part, and for the position if there is one
     votes: Tensor | None
-    analogies: Tensor | None  # [..., N, M, m, m], where answers may be such
+    analogies: Tensor | None  # [..., N, M, m, m] with `analogies`, else None
 
 
 @exportable
 class Infill(NamedTuple):
-    """Sets without gaps, and how far off the answers may be."""
+    """Completed sets, with bounds of the errors."""
 
     poses: Tensor  # [..., N, m, m]
     within: Tensor  # [..., N, K]: bounds of the error of each block, physical; 0 for known poses
 
 
 class InfillModel(Pretrained, nn.Module):
-    r"""Predicts hidden poses of an ordered set from the visible ones.
+    r"""Predicts missing poses of an ordered set from the visible ones.
 
-    Every hidden token starts at the pose between its neighbours, `interpolate`, and all tokens
-    see each other in a `LieTransformer`, told their places in the order as invariant features.
-    The answer is $g_i \exp(\delta_i)$, so it moves with the set; before training delta is zero,
-    and the model, without `copies`, is interpolation.
+    Every missing token starts at the pose between its neighbours, `interpolate`. A
+    `LieTransformer` then attends to all tokens; their places in the order are invariant features.
+    The answer is $g_i \exp(\delta_i)$, which is equivariant. Before training delta is zero, so
+    the model, without `copies`, is interpolation.
 
     Args:
         group: the group of the poses.
@@ -71,9 +71,8 @@ class InfillModel(Pretrained, nn.Module):
     """
 
     backbone: Any = LieTransformer
-    transformer: PoseTransformer
     config_class = InfillConfig
-    may_be_infinite = ("factors",)  # where validation had too few poses for a bound
+    may_be_infinite = ("factors",)  # too few validation poses for a bound
     unit: Tensor
     step: Tensor
     factors: Tensor
@@ -101,10 +100,10 @@ class InfillModel(Pretrained, nn.Module):
             self.pointer = Pointer(dim, parts, bool(config.features))
             if config.analogies:
                 self.analogy = Analogies(dim, parts)
-        # Typical errors of interpolation, by block and by coordinate: `measure`.
+        # Typical errors of interpolation, by block and by coordinate. `measure` sets them.
         self.register_buffer("unit", torch.ones(blocks))
         self.register_buffer("step", torch.ones(self.group.dim))
-        # Of errors over those expected, by block and level: `calibrate`.
+        # Factors from predicted errors to bounds, by block and level. `calibrate` sets them.
         self.register_buffer("factors", torch.ones(blocks, len(LEVELS)))
 
     @classmethod
@@ -125,10 +124,10 @@ class InfillModel(Pretrained, nn.Module):
         """Corrections, answers and predicted log errors.
 
         Args:
-            poses: `[..., N, m, m]` in their order; those of hidden tokens may hold anything.
-            missing: `[..., N]`, True where a pose is to be found.
+            poses: `[..., N, m, m]` in their order; missing ones may hold anything.
+            missing: `[..., N]`, True where a pose is to be predicted.
             mask: `[..., N]`, True = a token, missing or not; False = padding.
-            features: `[..., N, features]`, of all tokens, where the model has such.
+            features: `[..., N, features]` of all tokens, if the config has any.
         """
         require_set(self.group, poses)
         require_tensors(missing=missing, mask=mask, features=features)
@@ -147,7 +146,7 @@ class InfillModel(Pretrained, nn.Module):
             rows = missing.nonzero(as_tuple=True)
             votes, analogies = self._votes(out.hidden, guess, visible, features, rows)
             options = options_of(moved, guess, analogies, rows)
-            # While it learns, the likeliest: what is safest takes as long as attention does.
+            # In training the likeliest option: `safest` takes as long as attention does.
             chosen = votes[rows].argmax(-1)
             if not self.training:
                 chosen = safest(self.group, self.unit, options, votes[rows])
@@ -175,7 +174,7 @@ class InfillModel(Pretrained, nn.Module):
         features: Tensor | None,
         rows: tuple[Tensor, ...],
     ) -> tuple[Tensor, Tensor | None]:
-        """Logits of what answers of hidden tokens `rows` are made of; poses by analogy, if any."""
+        """Logits of the options of missing tokens `rows`, and poses by analogy, if any."""
         votes: Tensor = self.pointer(states, visible, features)
         if not self.config.analogies:
             return votes, None
@@ -205,7 +204,10 @@ class InfillModel(Pretrained, nn.Module):
             near = poses_around(self.group, guess, visible, config.second_differences, self.step)
             found.append(torch.where(missing[..., None], near.to(dtype), 0))
         options = {"frozen": ~missing} if config.encoder.pose_updates else {}
-        return self.transformer.encode(guess, mask=mask, features=torch.cat(found, -1), **options)
+        encoded: Encoded = self.transformer.encode(
+            guess, mask=mask, features=torch.cat(found, -1), **options
+        )
+        return encoded
 
     @by_name(hidden="missing=")
     @torch.no_grad()
@@ -218,15 +220,15 @@ class InfillModel(Pretrained, nn.Module):
         features: Tensor | None = None,
         level: float = 0.9,
     ) -> Infill:
-        """Hidden poses, and bounds that hold for a share `level` of such answers.
+        """Predicts missing poses, with bounds that hold for a share `level` of the answers.
 
         Args:
             poses, missing, mask, features: as of `forward`. Every set needs a visible pose.
             level: 0.5, 0.8, 0.9 or 0.95.
         Returns:
-            `Infill(poses, within)`. A bound is what the model expects, times the factor below
-            which the share `level` of the errors was on the data that `calibrate` saw; without
-            that it is what the model expects. It holds for data like those, no others.
+            `Infill(poses, within)`. A bound is the predicted error times a factor. `calibrate` sets
+            the factor so that a share `level` of the errors on its data is within bounds; without
+            it the factor is 1. Bounds hold only for data like those of `calibrate`.
         """
         if level not in LEVELS:
             raise ValueError(f"level must be one of {', '.join(map(str, LEVELS))}, got {level}.")
@@ -241,7 +243,7 @@ class InfillModel(Pretrained, nn.Module):
         """Bounds of the errors of blocks, physical, at all levels: `[..., K, len(LEVELS)]`."""
         return (self.unit * log_error.exp())[..., None] * self.factors
 
-    # ---- what is measured on data before and after training ----------------------------------
+    # ---- buffers that data set, before and after training ------------------------------------
 
     @by_name(hidden="missing=")
     @torch.no_grad()
@@ -253,9 +255,9 @@ class InfillModel(Pretrained, nn.Module):
         mask: Tensor | None = None,
         features: Tensor | None = None,
     ) -> None:
-        """Take the errors of interpolation on training sets for units of errors and corrections.
+        """Set the units of errors and corrections: errors of interpolation on training sets.
 
-        Corrections then start at the size that they need, and losses have no unit.
+        Corrections then start at the right size, and losses have no unit.
         """
         missing, visible, guess, features = self._start(poses, missing, mask, features)
         needed, valid = global_relation(self.group, guess, poses)
@@ -270,21 +272,21 @@ class InfillModel(Pretrained, nn.Module):
         self.step.copy_((self._sizes(scaled[chosen]) / sizes.sqrt()).repeat_interleave(sizes))
 
     def _sizes(self, x: Tensor) -> Tensor:
-        """Mean norms of the blocks of `x [n, dim]`; 1 for 0, where nothing is to be learned."""
+        """Mean norms of the blocks of `x [n, dim]`; 1 in the place of 0."""
         found = self.group.block_sq_norms(x).sqrt().mean(0)
         return torch.where(found > 0, found, 1)
 
     @torch.no_grad()
     def calibrate(self, errors: Tensor, log_error: Tensor, different: int | None = None) -> None:
-        """Find the factors of `fill` on validation data: split-conformal prediction.
+        """Set the factors of `fill` from validation data: split-conformal prediction.
 
         Args:
             errors: of answers, by block, in physical coordinates, `[n, K]`.
-            log_error: the model's, `[n, K]`.
-            different: how many of the n are of different poses, where some were found repeatedly.
+            log_error: predicted log errors, `[n, K]`.
+            different: how many of the n are different poses; some may have been predicted twice.
 
-        A new answer of the same kind of data is within its bound with probability `level` or more.
-        Fewer than `level / (1 - level)` poses, 9 for 90%, say nothing of that: bounds are infinite.
+        A new answer on the same kind of data is within its bound with probability `level` or more.
+        With fewer than `level / (1 - level)` poses, 9 for 90%, bounds are infinite.
         """
         ratios = (errors / (self.unit * log_error.exp())).sort(dim=0).values
         count = len(ratios) if different is None else min(different, len(ratios))
@@ -295,6 +297,6 @@ class InfillModel(Pretrained, nn.Module):
 
 
 def require_visible(missing: Tensor, mask: Tensor | None) -> None:
-    """Every set has a pose to start from."""
+    """Refuse sets without a visible pose."""
     visible = ~missing if mask is None else mask & ~missing
     require_any(visible, "has no visible pose, so there is nothing to fill its gaps from.")

@@ -1,4 +1,4 @@
-"""Answers that copy: the linear part of one visible pose, the position of the same or another."""
+"""Answers that copy the linear part of a visible pose, and the position of the same or another."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from torch import Tensor, nn
 from ...geometry.errors import TINY, relative_errors, softened
 from ...groups import Group
 
-TOLERANCE = 0.25  # error over that of interpolation up to which an option is the right one
-INERTIA = 2.0  # logit of a corrected guess at the start; those of copies are near zero
-ALIKE = 3.0  # logit of a copy of a token with the same features, of norm 1, at the start
+TOLERANCE = 0.25  # relative error up to which an option counts as right
+INERTIA = 2.0  # initial logit of the corrected guess; those of copies are near zero
+ALIKE = 3.0  # initial logit of a copy of a token with the same features, of norm 1
 LIKELY = 6  # options among which an answer is chosen
-WIDTH = 16  # of the queries and keys that point at what is copied
+WIDTH = 16  # of queries and keys
 
 
 class Pointer(nn.Module):
-    """Logits of what an answer is made of: its corrected guess, or a copy of a visible token."""
+    """Logits of the options of an answer: the corrected guess, or a copy of a visible token."""
 
     def __init__(self, dim: int, parts: int, features: bool) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class Pointer(nn.Module):
             self.alike = nn.Parameter(torch.full((parts,), ALIKE))
 
     def forward(self, states: Tensor, visible: Tensor, features: Tensor | None) -> Tensor:
-        """`[..., N, parts, 1 + N]`."""
+        """Logits `[..., N, parts, 1 + N]`; the corrected guess is first."""
         query, key = (
             f(states).unflatten(-1, (self.parts, WIDTH)).transpose(-3, -2)
             for f in (self.query, self.key)
@@ -51,7 +51,7 @@ class Pointer(nn.Module):
 def options_of(
     moved: Tensor, known: Tensor, analogies: Tensor | None, rows: tuple[Tensor, ...]
 ) -> Tensor:
-    """What answers of hidden tokens `rows` may be made of, `[n, 1 + N + M, m, m]`.
+    """The options of missing tokens `rows`, `[n, 1 + N + M, m, m]`.
 
     Args:
         moved: corrected guesses, `[..., N, m, m]`: the first option of each.
@@ -65,9 +65,9 @@ def options_of(
 
 @torch.no_grad()
 def safest(group: Group, unit: Tensor, options: Tensor, votes: Tensor) -> Tensor:
-    """Of options `[n, O, m, m]`, part by part, those of the least expected error: `[n, P]`.
+    """The option of least expected error for each part, `[n, P]`, of options `[n, O, m, m]`.
 
-    The truth is taken for one of the likeliest options, by their votes `[n, P, O]`.
+    The expectation is over the likeliest options, by their votes `[n, P, O]`.
     """
     first = _least(options, votes[:, 0], lambda x, y: linear_errors(group, unit, x, y))
     if votes.shape[1] == 1:
@@ -82,9 +82,9 @@ def safest(group: Group, unit: Tensor, options: Tensor, votes: Tensor) -> Tensor
 
 
 def _least(options: Tensor, votes: Tensor, apart: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """Of options `[n, O, m, m]` the one that is least far from all, by their shares: `[n]`."""
+    """The option with the least mean distance, by `apart`, to the others, `[n]`."""
     first = torch.zeros_like(votes, dtype=torch.bool)
-    first[:, 0] = True  # is always considered
+    first[:, 0] = True  # the corrected guess is always considered
     likely = votes.masked_fill(first, torch.inf).topk(min(LIKELY, votes.shape[-1])).indices
     chances = votes.gather(-1, likely)
     few = options.gather(1, likely[..., None, None].expand(*likely.shape, *options.shape[-2:]))
@@ -96,13 +96,13 @@ def _least(options: Tensor, votes: Tensor, apart: Callable[[Tensor, Tensor], Ten
 
 
 def assemble(options: Tensor, chosen: Tensor) -> Tensor:
-    """Answers `[n, m, m]`, of options `[n, O, m, m]` those that are `chosen [n, P]` for a part."""
+    """Answers `[n, m, m]` from the options `chosen [n, P]` for each part."""
     parts = [take_option(options, k) for k in chosen.unbind(-1)]
     return parts[0] if len(parts) == 1 else with_position(*parts)
 
 
 def take_option(options: Tensor, chosen: Tensor) -> Tensor:
-    """`[n, m, m]` of `[n, O, m, m]`."""
+    """The options `chosen [n]`, `[n, m, m]` of `[n, O, m, m]`."""
     return options[torch.arange(len(options), device=options.device), chosen]
 
 
@@ -114,10 +114,10 @@ def with_position(linear: Tensor, position: Tensor) -> Tensor:
 def unlikeliness(
     group: Group, unit: Tensor, options: Tensor, votes: Tensor, truth: Tensor
 ) -> Tensor:
-    """How little votes `[n, P, O]` are for options near the truth `[n, m, m]`, in units of errors.
+    """Loss of votes `[n, P, O]`: small if options near the truth `[n, m, m]` have the votes.
 
-    The negative logarithm of the likelihood of an option drawn by its votes, that is right up to
-    errors of the size `TOLERANCE`; of both parts.
+    It is the negative log likelihood of drawing an option that is right up to errors of the size
+    `TOLERANCE`, in units of errors, summed over parts.
     """
     goals = truth[:, None].expand_as(options)
     errors = [linear_errors(group, unit, options, goals)]
@@ -129,7 +129,7 @@ def unlikeliness(
 
 
 def linear_errors(group: Group, unit: Tensor, x: Tensor, truth: Tensor) -> Tensor:
-    """Errors of the linear parts of x, a mean over their blocks."""
+    """Errors of the linear parts of x, averaged over their blocks."""
     if group.matrix_size == group.n:
         return softened(relative_errors(group, unit, x, truth)).mean(-1)
     placed = with_position(x, truth)
@@ -139,7 +139,7 @@ def linear_errors(group: Group, unit: Tensor, x: Tensor, truth: Tensor) -> Tenso
 
 
 def position_errors(group: Group, unit: Tensor, x: Tensor, truth: Tensor) -> Tensor:
-    """Errors of the positions of x, as the linear part of the truth has them."""
+    """Errors of the positions of x, in the frame of the truth's linear part."""
     apart = group.relative(with_position(truth, x), truth)[..., :-1, -1]
     kinds = [block.kind for block in group.blocks]
     return softened((apart.square().sum(-1) + TINY).sqrt() / unit[kinds.index("translation")])
