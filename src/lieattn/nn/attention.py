@@ -86,9 +86,7 @@ class LieAttention(nn.Module):
             score = scores.make(
                 score, group, heads, chart=chart, positive=positive, directed=directed
             )
-        _require_score(score, group, heads, chart, directed)
-        if positive not in ("softplus", score.positive):
-            raise ValueError(f"the score has positive={score.positive!r}, the layer {positive!r}.")
+        _require_score(score, group, heads, chart, positive, directed)
         self.group, self.dim, self.heads, self.chart = group, dim, heads, chart
         self.exclude_self = exclude_self
         self.chart_margin = group.chart_margin(chart) if chart_margin is None else chart_margin
@@ -302,19 +300,20 @@ class LieAttention(nn.Module):
             )
 
 
-def _require_score(score: Score, group: Group, heads: int, chart: str, directed: bool) -> None:
+def _require_score(
+    score: Score, group: Group, heads: int, chart: str, positive: str, directed: bool
+) -> None:
     if not isinstance(score, Score):
         raise TypeError(
             f"score must be a name or a Score module, got {score!r}. Known names are "
             f"{', '.join(scores.SCORES)}."
         )
-    for name, got, expected in (
-        ("group", score.group, group),
-        ("heads", score.heads, heads),
-        ("chart", score.chart, chart),
-    ):
-        if got != expected:
-            raise ValueError(f"the score has {name} {got}, the layer {expected}.")
+    expected = {"group": group, "heads": heads, "chart": chart}
+    if positive != "softplus":
+        expected["positive"] = positive
+    for name, own in expected.items():
+        if getattr(score, name) != own:
+            raise ValueError(f"the score has {name} {getattr(score, name)}, the layer {own}.")
     if directed and not isinstance(score, scores.DirectedScore):
         raise ValueError("for a directed score of your own pass scores.DirectedScore(score).")
 

@@ -82,9 +82,7 @@ class Pairing:
         rel = self._deferred(g)
         if not self.config.normalise:
             return rel, None
-        chart, margin = self._chart_of_scales()
-        apart = rel._replace(margin=margin)
-        scales = deferred_scales(self.group, apart, chart, neighbours, self.gather)
+        scales = self._deferred_scales(rel)
         return rel._replace(scale=scales), scales
 
     def kept(self, g: Tensor) -> tuple[Relations, Tensor | None]:
@@ -114,6 +112,30 @@ class Pairing:
         else:
             mask, tokens = self.allowed(g)
         return DeferredRelations(g, keys, self.config.exclude_self, self._margin(), mask, tokens)
+
+    def _deferred_scales(self, rel: DeferredRelations) -> Tensor:
+        """`block_scales` of relations that are not materialised, in memory linear in the set."""
+        chart, margin = self._chart_of_scales()
+        keys = rel.k_poses
+        request = Request(
+            self.group,
+            rel.q_poses,
+            keys,
+            keys.new_zeros(1, keys.shape[-3], 0),  # no values
+            keys.new_zeros(1, 0),  # no weights
+            rel.mask,
+            exclude_self=rel.exclude_self,
+            chart=chart,
+            neighbours=self.neighbours,
+            margin=margin,
+        )
+        squares, count = sums_by_rows(_row_sums, request)
+        if rel.queries is not None:
+            squares, count = (torch.where(rel.queries[..., None], x, 0) for x in (squares, count))
+        squares, count = squares.sum(-2), count.sum(-2)
+        if self.gather is not None:  # sums over the queries of all processes
+            squares, count = (self.gather.total(x) for x in (squares, count))
+        return _scales(self.group, squares, count).to(keys.dtype)
 
     def allowed(self, g: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """A mask of pairs that broadcasts to `[..., 1, N, N]`, and of real queries `[..., N]`.
@@ -163,37 +185,6 @@ def block_scales(group: Group, rel: Relations) -> Tensor:
     coords = torch.where(rel.valid[..., None], rel.coords[..., : group.dim], 0)
     squares = widen(coords).square().sum((-3, -2))  # of distances, beyond the range of float32
     return _scales(group, squares, rel.valid.sum((-2, -1))[..., None]).to(coords.dtype)
-
-
-def deferred_scales(
-    group: Group,
-    rel: DeferredRelations,
-    chart: str,
-    neighbours: Tensor | None = None,
-    gather: Gather | None = None,
-) -> Tensor:
-    """`block_scales` of relations that are not materialised, in memory linear in the set."""
-    keys = rel.k_poses
-    nothing, weights = keys.new_zeros(1, keys.shape[-3], 0), keys.new_zeros(1, 0)
-    request = Request(
-        group,
-        rel.q_poses,
-        keys,
-        nothing,
-        weights,
-        rel.mask,
-        exclude_self=rel.exclude_self,
-        chart=chart,
-        neighbours=neighbours,
-        margin=rel.margin,
-    )
-    squares, count = sums_by_rows(_row_sums, request)
-    if rel.queries is not None:
-        squares, count = (torch.where(rel.queries[..., None], x, 0) for x in (squares, count))
-    squares, count = squares.sum(-2), count.sum(-2)
-    if gather is not None:  # sums over the queries of all processes
-        squares, count = (gather.total(x) for x in (squares, count))
-    return _scales(group, squares, count).to(keys.dtype)
 
 
 def _row_sums(request: Request) -> tuple[Tensor, Tensor]:

@@ -73,18 +73,11 @@ class LieTransformerLayer(Layer):
     attention: LieAttention
 
     def __init__(self, group: Group, config: LieTransformerConfig) -> None:
+        shared = ("chart", "positive", "directed", "content", "autocast", "prune")
+        options = {name: getattr(config, name) for name in shared}
+        # The transformer leaves the diagonal out once for all layers.
         attention = LieAttention(
-            group,
-            config.dim,
-            config.heads,
-            config.score,
-            chart=config.chart,
-            positive=config.positive,
-            directed=config.directed,
-            content=config.content,
-            exclude_self=False,  # the transformer leaves the diagonal out once for all layers
-            autocast=config.autocast,
-            prune=config.prune,
+            group, config.dim, config.heads, config.score, exclude_self=False, **options
         )
         super().__init__(config, attention=attention)
 

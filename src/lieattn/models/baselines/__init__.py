@@ -5,15 +5,13 @@
 """
 
 from . import ipa, vector
-from .base import Baseline
-from .vector import (
-    PairCompletionModel,
-    PairTransformer,
-    VectorCompletionModel,
-    VectorInfillModel,
-    VectorTransformer,
-    absolute_features,
-)
+from .base import Baseline as Baseline
+from .vector import PairCompletionModel as PairCompletionModel
+from .vector import PairTransformer as PairTransformer
+from .vector import VectorCompletionModel as VectorCompletionModel
+from .vector import VectorInfillModel as VectorInfillModel
+from .vector import VectorTransformer as VectorTransformer
+from .vector import absolute_features as absolute_features
 
 BASELINES: dict[str, Baseline] = {}
 
@@ -40,15 +38,3 @@ def register(baseline: Baseline) -> Baseline:
 
 for _module in (vector, ipa):
     register(_module.BASELINE)
-
-__all__ = [
-    "BASELINES",
-    "Baseline",
-    "PairCompletionModel",
-    "PairTransformer",
-    "VectorCompletionModel",
-    "VectorInfillModel",
-    "VectorTransformer",
-    "absolute_features",
-    "register",
-]
