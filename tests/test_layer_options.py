@@ -66,7 +66,7 @@ def test_what_watches_a_score_is_asked(way: str) -> None:
 
 def test_a_score_of_your_own_keeps_its_parameterisation() -> None:
     score = scores.NormScore(la.SE3, 2)
-    with pytest.raises(ValueError, match="positive='softplus', the layer 'log'"):
+    with pytest.raises(ValueError, match="positive softplus, the layer log"):
         layer(score=score, positive="log")
     assert layer(score=scores.NormScore(la.SE3, 2, positive="log")).score.positive == "log"
 
