@@ -158,6 +158,16 @@ def test_a_config_with_wrong_fields(folder: Path, config: object) -> None:
         la.CompletionModel.from_pretrained(folder)
 
 
+def test_options_of_0_1_that_are_no_object_are_refused(tmp_path: Path) -> None:
+    model = la.InfillModel(la.SE2, la.InfillConfig(encoder=LieTransformerConfig(dim=8, heads=2)))
+    model.save_pretrained(tmp_path)
+    for options in (None, [], "copies"):
+        encoder = model.config.encoder.to_dict()
+        sign(tmp_path, model.state_dict(), config=encoder, options=options)
+        with pytest.raises(CheckpointError, match="options must be an object"):
+            la.InfillModel.from_pretrained(tmp_path)
+
+
 def test_weights_that_do_not_fit_the_config(folder: Path) -> None:
     # The same config in both files, but other tensors.
     tensors, _ = unpack(folder / "model.safetensors")

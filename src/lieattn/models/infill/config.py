@@ -58,6 +58,8 @@ class InfillConfig(Config):
     @classmethod
     def from_options(cls, encoder: dict[str, Any], options: dict[str, int]) -> Self:
         """The config of a model of version 0.1, whose flags were stored as 0 and 1."""
+        if not isinstance(options, dict):
+            raise TypeError(f"options must be an object, got {options!r}.")
         values = {OPTIONS.get(name, name): value for name, value in options.items()}
         for name in ("absolute_frame", "copies", "analogies"):
             if values.get(name) in (0, 1):
