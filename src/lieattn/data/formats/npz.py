@@ -183,10 +183,12 @@ def _group(source: Source, entry: Any, g: Tensor, notes: list[str]) -> Group:
 def _guess(source: Source, g: Tensor, notes: list[str]) -> Group:
     """The registered group of the fewest dimensions that holds the matrices `[N, m, m]`.
 
-    The largest group takes what no other holds, and its check says what is wrong with it.
+    The largest group takes what no other holds, and its check says what is wrong with it. Groups of
+    translations alone are left out: poses that do not turn in one file may turn in the next.
     """
     m, known = g.shape[-1], available_groups().values()
     groups = sorted((x for x in known if x.matrix_size == m), key=lambda x: x.dim)
+    groups = [x for x in groups if {b.kind for b in x.blocks} != {"translation"}] or groups
     if not groups:
         *sizes, last = sorted({x.matrix_size for x in known})
         rows = f"{', '.join(map(str, sizes))} or {last}"
