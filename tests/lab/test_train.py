@@ -406,6 +406,13 @@ def test_a_full_disk_is_said_and_loses_nothing(
 # ---- settings ------------------------------------------------------------------------------------
 
 
+def test_a_config_with_both_names_of_a_setting_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "walk.toml"
+    path.write_text('files = "walk.tum"\nsecond_differences = 3\nbends = 1\n')
+    with pytest.raises(RunError, match=r"'second_differences', and 'bends', its earlier name"):
+        merged(path, {})
+
+
 def test_a_toml_file_holds_the_options_and_flags_come_first(tum: Path, tmp_path: Path) -> None:
     path = tmp_path / "walk.toml"
     path.write_text('files = ["walk.tum"]\nsteps = 7\nrate = 1\nscale = 2.5\nmodel = "c"\n')

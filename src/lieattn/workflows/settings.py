@@ -125,12 +125,17 @@ COMMAND_ONLY = ("out", "threads", "tensorboard", "overwrite")
 RENAMED = {"again": "overwrite", "bends": "second_differences", "framed": "absolute_frame"}
 
 
-def renamed(values: dict[str, Any]) -> dict[str, Any]:
-    """Stored settings under the names that they have now.
+def renamed(values: dict[str, Any], where: str = "the config") -> dict[str, Any]:
+    """Stored settings under the names that they have now; two names of one are an error.
 
     >>> renamed({"bends": 2, "steps": 10})
     {'second_differences': 2, 'steps': 10}
     """
+    for earlier in RENAMED.keys() & values:
+        if RENAMED[earlier] in values:
+            raise RunError(
+                f"{where} has {RENAMED[earlier]!r}, and {earlier!r}, its earlier name. Keep one."
+            )
     return {RENAMED.get(key, key): value for key, value in values.items()}
 
 
@@ -142,7 +147,7 @@ def from_dict(values: dict[str, Any], where: str = "the config") -> TrainSetting
     ...
     lieattn._core.errors.RunError: the config has an unknown key 'step'. Did you mean 'steps'?
     """
-    values = renamed(values)
+    values = renamed(values, where)
     for key in values:
         if key in COMMAND_ONLY:
             raise RunError(f"{where} has the key {key!r}, which is for the command: --{key}.")
@@ -198,7 +203,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 def merged(config: Path | None, flags: dict[str, Any]) -> TrainSettings:
     """Settings of a TOML file, if there is one; flags take precedence."""
     read = read_toml(config) if config is not None else {}
-    base = from_dict({**PRACTICE, **read}, str(config))
+    base = from_dict(PRACTICE | renamed(read, str(config)), str(config))
     settings = replace(base, **_plain(flags))
     if not settings.files:
         raise RunError(
