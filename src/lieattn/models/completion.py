@@ -22,18 +22,18 @@ from ..nn.transformer import LieTransformer
 
 @exportable
 class CompletionOutput(NamedTuple):
-    """What is trained: a gap logit and a correction for every token."""
+    """What losses need: a gap logit and a correction for every token."""
 
     gap: Tensor  # [..., N], logits of being next to the gap; padding has the least number
     delta: Tensor  # [..., N, dim], correction from each frame to the missing pose
-    poses: Tensor  # [..., N, m, m], the missing pose as each token would have it
+    poses: Tensor  # [..., N, m, m], the missing pose as each token predicts it
     hidden: Tensor  # [..., N, d]
     frames: Tensor  # [..., N, m, m], what delta corrects: the input, or where updates moved it
 
 
 @exportable
 class Completion(NamedTuple):
-    """A missing pose, and how sure the model is of the gap's place."""
+    """A missing pose, and the model's confidence in the place of the gap."""
 
     pose: Tensor  # [..., m, m]
     base: Tensor  # [...], index of the likeliest token, from which it was predicted
@@ -95,9 +95,9 @@ class CompletionModel(Pretrained, nn.Module):
             poses: `[..., N, m, m]`.
             mask: `[..., N]`, True = real token; every set needs one.
             features: `[..., N, config.features]`, if the model has any.
-            flanks: "one" takes the answer of the likeliest token, as the paper does; "both" meets
-                between the answers of the two likeliest, in proportion to their probabilities, and
-                does not jump where the two tie.
+            flanks: "one" takes the answer of the likeliest token, as the paper does; "both"
+                interpolates between the answers of the two likeliest by their probabilities, which
+                is continuous where the two tie.
             options: `bias` and `neighbours`, as of `LieTransformer.forward`.
         Returns:
             `Completion(pose, base, confidence, probabilities)`. Dropout is off.
@@ -122,7 +122,7 @@ def from_likeliest(group: Group, poses: Tensor, probabilities: Tensor) -> Tensor
 def between_flanks(group: Group, poses: Tensor, probabilities: Tensor) -> Tensor:
     """`g_1 exp(q log(g_1^-1 g_2))`, q = p_2 / (p_1 + p_2), of the answers of the two likeliest.
 
-    Where the two have no relative logarithm, or there is but one token, it is the first's.
+    If the two have no relative logarithm, or there is only one token, it is the first's answer.
     """
     if probabilities.shape[-1] < 2:
         return from_likeliest(group, poses, probabilities)
@@ -147,7 +147,7 @@ def _answer(poses: Tensor, index: Tensor) -> Tensor:
 
 
 def _require_tokens(poses: Tensor, tokens: Tensor | None) -> None:
-    """Every set has a token to complete it from."""
+    """Refuse sets without a real token."""
     if poses.shape[-3] == 0:
         raise ValueError("there is nothing to complete in a set of no poses.")
     if tokens is not None and readable(tokens):

@@ -1,4 +1,4 @@
-"""Configs: what a model is built from, as plain numbers and names."""
+"""Configs: the options of models, as plain numbers and names."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class LieTransformerConfig(Config):
         content: add a product of queries and keys of the hidden states to the score.
         chart: "principal" (the paper's) or "polar", which has no pairs off chart on Aff(n).
         chart_margin: pairs closer to the cut of the chart than this angle, in radians, are not
-            attended to. At a half turn the sign of w hangs on rounding, and data that has many
-            (grids, bricks, symmetric parts) would lose equivariance there. In the polar chart of
-            Aff(n) they are attended to all the same, with coordinates on one side of the cut. 0 is
+            attended to. At a half turn the sign of w depends on rounding, and data with many half
+            turns (grids, bricks, symmetric parts) would lose equivariance. In the polar chart of
+            Aff(n) such pairs are attended to, with coordinates on one side of the cut. 0 is
             the paper's; None is `group.chart_margin(chart)`: 0.05 in the principal chart of Aff(n),
             else 0.01.
         exclude_self: no token attends to itself.
@@ -73,7 +73,7 @@ class LieTransformerConfig(Config):
         output: "local", `g exp(delta)`; or "global", `exp` in the polar chart, which reaches every
             element of the identity component of Aff(n). The same for SO(n), SE(n) and Sim(n).
         normalise: divide each block of w by its root mean square over the set, and multiply delta
-            by it: nothing depends on the unit of translations any more. An untrained model attends
+            by it, so that nothing depends on the unit of translations. An untrained model attends
             to 18 of 63 neighbours in every unit; without it, the paper's way, to 3.5, and to 1.00
             where translations are a hundred times larger, so that its scores get no gradient. The
             scales depend on all pairs of a set that attend: a causal model needs False.
@@ -140,5 +140,5 @@ class LieTransformerConfig(Config):
 
     @property
     def encoder(self) -> LieTransformerConfig:
-        """That of the transformer, as every config of a model has it."""
+        """The config of the transformer; other configs of models have this field."""
         return self

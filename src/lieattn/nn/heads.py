@@ -1,4 +1,4 @@
-"""Heads: what is read off the invariant hidden states. Invariant in, invariant out."""
+"""Heads: invariant outputs from invariant hidden states."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class CorrectionHead(nn.Sequential):
 class UpdateHead(nn.Sequential):
     """A step between layers, `[..., N, d]` to `[..., N, dim G]`, small at first.
 
-    Poses then start near where the data put them, and move as far as training wants.
+    Poses start near those of the data, and training decides how far they move.
     """
 
     def __init__(self, dim: int, coordinates: int) -> None:
@@ -34,7 +34,7 @@ class UpdateHead(nn.Sequential):
 
 
 class GapHead(nn.Module):
-    """A logit for each token, `[..., N]`: is it the one beside the gap?
+    """A logit for each token, `[..., N]`, that it borders the gap.
 
     Padding gets the least number of the dtype, so that a softmax gives it zero.
     """

@@ -1,4 +1,4 @@
-"""What a neural rival is: a model that fills gaps without Lie-algebra attention."""
+"""`Baseline`: a neural rival that fills gaps without Lie-algebra attention."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class VectorLayer(Layer):
 class VectorTransformer(PoseTransformer):
     """The same transformer on vector tokens: absolute features, scaled dot-product attention.
 
-    It has no invariant and is not equivariant: the control that shows what the group token buys.
+    It is not equivariant: the control that shows what tokens in the group contribute.
     Of the config it takes `dim`, `heads`, `layers`, `features`, `dropout` and `autocast`.
     """
 
@@ -91,12 +91,12 @@ class VectorTransformer(PoseTransformer):
 
 
 class PairTransformer(LieTransformer):
-    """Tokens `(g, v)` in G x R^d: a payload on each, which enters the state and the score.
+    """Tokens `(g, v)` in G x R^d, whose payload v enters the state and the score.
 
-    The relative pose scores as in `LieTransformer`, and the hidden states, which start from the
-    payload, add a dot product to it. With invariant payloads (`config.features > 0`, passed as
-    `features`) it is equivariant. Without any the payload is the pose itself as a flat vector,
-    which is all that a set of poses has to offer, and equivariance is lost.
+    Relative poses score as in `LieTransformer`. Hidden states start from the payload and add a dot
+    product to the score. The model is equivariant with invariant payloads (`config.features > 0`,
+    passed as `features`). Without features the payload is the pose as a flat vector, and the model
+    is not equivariant.
     """
 
     def __init__(self, group: Group | str, config: LieTransformerConfig | None = None) -> None:

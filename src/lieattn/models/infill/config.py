@@ -1,4 +1,4 @@
-"""`InfillConfig`: what an `InfillModel` is built from."""
+"""`InfillConfig`: the options of an `InfillModel`."""
 
 from __future__ import annotations
 
@@ -21,16 +21,15 @@ class InfillConfig(Config):
             features: departures from the line that a missing pose starts on. Smooth motions follow
             from them, and attention takes long to learn them. The nearest poses, as many, are
             features as matrices too.
-        features: width of your own features of each token, of missing ones too: its kind, say.
-        absolute_frame: use poses in the frame that they are given in as features: its axes and
-            scale, and positions relative to the mean of the visible ones. This suits data whose
-            frame means something, as the page of a drawing does. Answers then no longer turn with
-            the poses.
-        copies: let an answer take its linear part or its position from another token, to which it
-            points. Where poses repeat, as those of parts and layers do, a copy is exact and no
-            correction is.
-        analogies: let it also be `g_j g_k^-1 g_l`, of visible tokens, where i is as many places
-            from j as l is from k. Steps repeat in rows, grids and symmetric parts. Needs `copies`.
+        features: width of your own features of each token, missing or not, such as its kind.
+        absolute_frame: use the linear parts of poses, and positions relative to the mean of the
+            visible ones, as features. This suits data whose frame has a meaning, such as the page
+            of a drawing. Answers are then not equivariant under rotations.
+        copies: an answer may copy its linear part or its position from another token. Where poses
+            repeat, as in parts and layers, a copy is exact and a correction is not.
+        analogies: an answer may also be `g_j g_k^-1 g_l` of visible tokens, where i is as many
+            places from j as l is from k. Steps repeat in rows, grids and symmetric parts. Needs
+            `copies`.
     """
 
     advice: ClassVar[str] = " Use InfillConfig(encoder=LieTransformerConfig(...))."
