@@ -174,3 +174,9 @@ def test_best_effort_where_values_cannot_be_read_is_finite() -> None:
     half = torch.stack((SO3.identity(), torch.diag(torch.tensor([1.0, -1.0, -1.0]))))
     weights = torch.tensor([[1.0, 1.0], [0.0, 0.0], [torch.nan, 1.0]])
     assert torch.func.vmap(lambda w: SO3.mean(half, w))(weights).isfinite().all()
+
+
+def test_matrices_outside_the_group_are_named_where_there_is_no_mean() -> None:
+    bad = torch.randn(3, 4, 4, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match=r"poses\[0\]"):
+        SE3.mean(bad)

@@ -13,14 +13,14 @@ from .._core.errors import RunError
 # The first paragraph of each command's docstring, which it would take seconds to import. A test
 # compares them.
 COMMANDS = {
-    "verify": "Compute the paper's table of instantiations and measure the laws it proves.",
-    "reproduce": "Run the paper's experiments; write a report of tables and figures.",
-    "bench": "Measure time and memory of attention over poses and of plain attention.",
     "data": "Describe files of poses, and recommend settings for training.",
     "train": "Train a model that fills gaps: some poses are hidden and predicted from the rest.",
     "predict": "Fill gaps in files: rows of nan, and rows hidden with --hide.",
     "evaluate": "Print errors on hidden poses of the test part, with those of simple methods.",
+    "verify": "Compute the paper's table of instantiations and measure the laws it proves.",
+    "reproduce": "Run the paper's experiments; write a report of tables and figures.",
     "realdata": "Train models on the built-in data sets, and compare them with simple methods.",
+    "bench": "Measure time and memory of attention over poses and of plain attention.",
 }
 
 

@@ -43,6 +43,8 @@ def mean(group: Group, g: Tensor, weights: Tensor | None) -> Tensor:
         if readable(wide, w):
             _require_finite(there)
             point, done = _from_others(group, wide, w, nearest, point, done)
+            if not done.all():
+                group.check(there)  # matrices outside the group are the likelier reason
             point = _require_unique(group, wide, w, point, done, torch.finfo(g.dtype).eps)
     # One more step, from a constant: it carries the derivatives of the fixed point.
     x, _ = group.relation(point.pose[..., None, :, :], wide)

@@ -95,7 +95,7 @@ def _rows(x: data.Summary) -> Iterable[tuple[str, str, str]]:
         yield "mirrored", percent(x.mirrored), "of the poses: negative determinant"
     if not x.pairs:
         return
-    yield "pairs", f"{x.pairs:,}", "looked at, within sets"
+    yield "pairs", f"{x.pairs:,}", "measured, within sets"
     if x.group.name.startswith("Aff"):
         yield "off the chart", percent(x.off_chart), "of the pairs: no principal logarithm"
     degrees = NEAR * 57.29578
