@@ -177,7 +177,7 @@ def test_weights_that_do_not_fit_the_config(folder: Path) -> None:
         la.CompletionModel.from_pretrained(folder)
 
 
-@pytest.mark.parametrize("options", [{"layers": 2}, {"positive": "log"}, {"normalise": False}])
+@pytest.mark.parametrize("options", [{"layers": 2}, {"positive": "log"}, {"normalise": True}])
 def test_a_torn_pair_of_files(folder: Path, options: dict[str, object]) -> None:
     edit(folder, config=LieTransformerConfig(**options).to_dict())
     with pytest.raises(CheckpointError, match="not of the same checkpoint"):

@@ -86,7 +86,7 @@ def test_masks_of_pairs_can_be_causal() -> None:
 
 
 def test_a_causal_mask_is_refused_where_scales_would_leak() -> None:
-    model, poses = model_of(la.SE3), poses_of(la.SE3, 2, 8)
+    model, poses = model_of(la.SE3, normalise=True), poses_of(la.SE3, 2, 8)
     causal = torch.ones(8, 8, dtype=torch.bool).tril()
     bias = torch.zeros(8, 8).masked_fill(~causal, -torch.inf)
     ragged = causal & (torch.arange(8) < torch.tensor([8, 5])[:, None, None])
