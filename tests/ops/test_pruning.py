@@ -110,7 +110,7 @@ def test_tolerances_that_are_no_share(prune: float) -> None:
         la.lie_attention("SE2", g, g, values, torch.ones(1, 2), prune=prune)
     with pytest.raises(ValueError, match=r"from 0.*below 1"):
         la.LieAttention("SE2", 8, 2, prune=prune)
-    with pytest.raises(ValueError, match=r"prune must be in \[0, 1\)"):
+    with pytest.raises(ValueError, match=r"prune must be a number from 0 to below 1"):
         la.LieTransformerConfig(prune=prune)
 
 
