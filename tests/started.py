@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-PATIENCE = 120.0  # seconds
+PATIENCE = 600.0  # seconds, on a busy machine too
 
 
 class Started:
